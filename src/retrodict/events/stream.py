@@ -1,0 +1,199 @@
+"""One stream of typed events on [start, end].
+
+>>> stream = EventStream([0.5, 1.25], [0, 2], end=2.0, id="taxi-7")
+>>> len(stream), stream.duration
+(2, 2.0)
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Hashable, Iterator, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from retrodict.errors import DataError, DataNotice
+
+
+class EventStream:
+    """Events k@t in time order: ``times`` [N] float64, ``types`` [N] int64 (indices into a vocabulary).
+
+    An event may sit exactly at either end; ties keep their order. ``columns`` holds further values, one per
+    event, that are carried along and given back. Streams are values: their arrays are read-only.
+    """
+
+    __slots__ = ("columns", "end", "id", "start", "times", "types")
+    times: NDArray[np.float64]
+    types: NDArray[np.int64]
+    start: float
+    end: float
+    id: Hashable | None
+    columns: Mapping[str, NDArray[Any]]
+
+    def __init__(
+        self,
+        times: ArrayLike | Sequence[float],
+        types: ArrayLike | Sequence[int],
+        start: float = 0.0,
+        end: float | None = None,
+        id: Hashable | None = None,
+        columns: Mapping[str, ArrayLike] | None = None,
+    ) -> None:
+        if end is None:
+            raise DataError(
+                "a stream needs an explicit end",
+                stream=id,
+                remedy="pass end=T, the time until which the stream was watched",
+            )
+        t = _array(times, "times", id)
+        k = _array(types, "types", id)
+        if k.size and not np.issubdtype(k.dtype, np.integer):
+            raise DataError(
+                f"types must be integers (indices into the type vocabulary), not {k.dtype}",
+                stream=id,
+                remedy="map names to indices, or build streams with rd.read_events, which does it for you",
+            )
+        try:
+            t = t.astype(np.float64)
+        except (TypeError, ValueError) as error:
+            raise DataError(
+                f"times must be numbers, not {t.dtype}",
+                stream=id,
+                remedy="convert them to float, or read datetimes with rd.read_events",
+            ) from error
+        if len(t) != len(k):
+            raise DataError(
+                f"{len(t)} times but {len(k)} types",
+                stream=id,
+                remedy="give exactly one type for each time",
+            )
+        extra = {name: np.asarray(values) for name, values in (columns or {}).items()}
+        for name, values in extra.items():
+            if values.shape[:1] != (len(t),):
+                raise DataError(
+                    f"column {name!r} has shape {values.shape}, expected {len(t)} rows",
+                    stream=id,
+                    remedy="give exactly one value for each event",
+                )
+        check_events(t, k, float(start), float(end), stream=id)
+        if (np.diff(t) < 0).any():
+            warnings.warn(f"stream {id!r}: events were not in time order; sorted", DataNotice, stacklevel=2)
+            order = np.argsort(t, kind="stable")
+            t, k = t[order], k[order]
+            extra = {name: values[order] for name, values in extra.items()}
+        self._set(t, k.astype(np.int64), float(start), float(end), id, extra)
+
+    @classmethod
+    def trusted(
+        cls,
+        times: NDArray[np.float64],
+        types: NDArray[np.int64],
+        start: float,
+        end: float,
+        id: Hashable | None = None,
+        columns: Mapping[str, NDArray[Any]] | None = None,
+    ) -> EventStream:
+        """Wrap arrays that were validated already (no copy, no check)."""
+        stream = object.__new__(cls)
+        stream._set(times, types, start, end, id, columns or {})
+        return stream
+
+    def _set(self, times: Any, types: Any, start: float, end: float, id: Any, columns: Any) -> None:
+        for array in (times, types):
+            array.flags.writeable = False
+        self.times, self.types, self.columns = times, types, columns
+        self.start, self.end, self.id = start, end, id
+
+    @property
+    def duration(self) -> float:
+        """Length of [start, end]."""
+        return self.end - self.start
+
+    def __len__(self) -> int:
+        return len(self.times)
+
+    def __iter__(self) -> Iterator[tuple[float, int]]:
+        return zip(self.times.tolist(), self.types.tolist(), strict=True)
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, EventStream):
+            return NotImplemented
+        return (
+            (self.start, self.end, self.id) == (other.start, other.end, other.id)
+            and np.array_equal(self.times, other.times)
+            and np.array_equal(self.types, other.types)
+            and self.columns.keys() == other.columns.keys()
+            and all(np.array_equal(v, other.columns[n]) for n, v in self.columns.items())
+        )
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def __repr__(self) -> str:
+        name = "" if self.id is None else f" {self.id!r}"
+        return f"<EventStream{name}: {len(self)} events on [{self.start:g}, {self.end:g}]>"
+
+    def keep(self, mask: NDArray[np.bool_]) -> EventStream:
+        """The stream with only the events where ``mask`` [N] is true, on the same interval."""
+        return EventStream.trusted(
+            self.times[mask],
+            self.types[mask],
+            self.start,
+            self.end,
+            self.id,
+            {name: values[mask] for name, values in self.columns.items()},
+        )
+
+
+def _array(values: Any, name: str, stream: Hashable | None) -> NDArray[Any]:
+    array = np.asarray(values)
+    if array.ndim != 1:
+        raise DataError(
+            f"{name} must be a flat list, but have shape {array.shape}",
+            stream=stream,
+            remedy=f"pass one-dimensional {name}, one entry for each event",
+        )
+    return array if array.size else array.astype(np.int64)
+
+
+def check_events(
+    times: NDArray[np.float64],
+    types: NDArray[Any],
+    start: float,
+    end: float,
+    *,
+    file: object | None = None,
+    stream: Hashable | None = None,
+    rows: NDArray[np.int64] | None = None,
+    num_types: int | None = None,
+) -> None:
+    """Raise a DataError for the first event that cannot be in the stream (``rows`` numbers them)."""
+
+    def fail(problem: str, remedy: str, index: int | None = None) -> None:
+        row = None if index is None else index + 1 if rows is None else int(rows[index])
+        raise DataError(problem, file=file, stream=stream, row=row, remedy=remedy)
+
+    if not (np.isfinite(start) and np.isfinite(end)):
+        fail(f"the interval [{start}, {end}] is not finite", "give finite start and end times")
+    if end < start:
+        fail(f"the stream ends at {end:g}, before its start {start:g}", "swap or correct start and end")
+    if not len(times):
+        return
+    bad = ~np.isfinite(times)
+    if bad.any():
+        i = int(np.argmax(bad))
+        fail(f"time is {times[i]}", "every event needs a finite time; drop or repair the row", i)
+    bad = (times < start) | (times > end)
+    if bad.any():
+        i = int(np.argmax(bad))
+        fail(
+            f"time {times[i]:.12g} lies outside [{start:.12g}, {end:.12g}]",
+            "widen start/end to the time the stream was watched, or drop the event",
+            i,
+        )
+    bad = (types < 0) | (types >= (np.inf if num_types is None else num_types))
+    if bad.any():
+        i = int(np.argmax(bad))
+        known = "" if num_types is None else f"; known types are 0 to {num_types - 1}"
+        fail(f"unknown type {types[i]}{known}", "correct the type, or add it to the vocabulary", i)
