@@ -1,0 +1,46 @@
+"""Put observed and missing events together into complete streams (x ⊔ z in the paper)."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from retrodict.errors import DataError
+from retrodict.events.stream_set import StreamSet
+
+
+def combine(observed: StreamSet, missing: StreamSet) -> tuple[StreamSet, NDArray[np.bool_]]:
+    """Complete streams and which of their events are missing, [E].
+
+    Both sets hold the same streams (ids, intervals, types). At equal times observed events come first.
+    Extra columns are kept where both sets have them.
+    """
+    for name in ("ids", "types"):
+        if getattr(observed, name) != getattr(missing, name):
+            raise DataError(
+                f"observed and missing streams have different {name}",
+                remedy="pass the two sets that censor() returned, in the same order",
+            )
+    for i in np.flatnonzero((observed.starts != missing.starts) | (observed.ends != missing.ends))[:1]:
+        raise DataError(
+            f"observed on [{observed.starts[i]:g}, {observed.ends[i]:g}] but "
+            f"missing on [{missing.starts[i]:g}, {missing.ends[i]:g}]",
+            stream=observed.ids[i],
+            remedy="give both the same start and end",
+        )
+    stream = np.concatenate([observed.stream_of_event, missing.stream_of_event])
+    times = np.concatenate([observed.event_times, missing.event_times])
+    order = np.lexsort((times, stream))
+    is_missing = np.arange(len(times)) >= observed.num_events
+    types = np.concatenate([observed.event_types, missing.event_types])
+    shared = observed.columns.keys() & missing.columns.keys()
+    columns = {
+        name: np.concatenate([observed.columns[name], missing.columns[name]])[order]
+        for name in observed.columns
+        if name in shared
+    }
+    complete = StreamSet.trusted(
+        times[order], types[order], observed.offsets + missing.offsets, observed.starts, observed.ends,
+        observed.ids, observed.types, columns, observed.axis,
+    )  # fmt: skip
+    return complete, is_missing[order]

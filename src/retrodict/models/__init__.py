@@ -1,0 +1,8 @@
+"""Models of complete streams. To add one: write its file and list its class here."""
+
+from retrodict.models.base import Model
+from retrodict.models.hawkes import Hawkes
+from retrodict.models.neural_hawkes import NeuralHawkes
+from retrodict.models.poisson import Poisson
+
+MODELS: dict[str, type[Model]] = {model.kind: model for model in (Poisson, Hawkes, NeuralHawkes)}

@@ -1,0 +1,191 @@
+"""The contract of a complete-data model: five methods, and what follows from them.
+
+A model is an ``nn.Module`` with ``initial``, ``update``, ``intensity``, ``bound`` and ``compensator``.
+Everything else in the package (likelihood, simulation, filtering, smoothing, forecasting) is written
+against these five. A new model is one new file that defines them and is listed in ``models/__init__.py``;
+it may override ``terms`` where it can compute the likelihood of whole streams faster.
+
+    class Constant(Model):
+        kind = "constant"
+        def initial(self, shape): return MyState(time=torch.zeros(shape, dtype=torch.float64))
+        def update(self, state, type, time): return MyState(time)
+        def intensity(self, state, t): ...      # [..., K]
+        def bound(self, state, start, stop): ...        # [..., K], never below the intensity in between
+        def compensator(self, state, start, stop): ...  # [..., K]
+
+Times given to a model are float64, since the start of the stream.
+"""
+
+from __future__ import annotations
+
+import os
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, ClassVar, NamedTuple
+
+import torch
+from torch import Tensor, nn
+
+from retrodict.errors import ModelError
+from retrodict.events.batch import Batch, iterate_batches
+from retrodict.events.stream import EventStream
+from retrodict.events.stream_set import StreamSet, describe_types
+from retrodict.models.quadrature import Integral
+from retrodict.models.start import StartAtom
+
+
+class Terms(NamedTuple):
+    """The pieces of log p (equation B.2 of the paper) for a batch.
+
+    ``log_intensities`` [B, L]: log λ_k(t) of each event's own type at its own time (left limit), zero at
+    padding. ``compensators`` [B, L+1]: ∫ Σ_k λ_k over each gap.
+    """
+
+    log_intensities: Tensor
+    compensators: Tensor
+
+
+class Model(nn.Module, ABC):
+    """A multivariate point process p_model over complete streams."""
+
+    kind: ClassVar[str]
+    num_types: int
+    types: tuple[str, ...] | None = None
+    time_unit: str | None = None
+    start_atom: StartAtom | None
+    learning_rate: ClassVar[float] = 1e-3
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.start_atom = None
+        self.training_record: dict[str, Any] = {}
+
+    @abstractmethod
+    def initial(self, shape: Sequence[int]) -> Any:
+        """The state of an empty history at the start of a stream; fields have shape [*shape, ...]."""
+
+    @abstractmethod
+    def update(self, state: Any, type: Tensor, time: Tensor) -> Any:
+        """The state after reading event type@time; both have the state's shape [...]."""
+
+    @abstractmethod
+    def intensity(self, state: Any, t: Tensor) -> Tensor:
+        """λ_k(t) given the history, [..., K]; t is [...] or [..., N] (then the result is [..., N, K])."""
+
+    @abstractmethod
+    def bound(self, state: Any, start: Tensor, stop: Tensor) -> Tensor:
+        """A guaranteed upper bound of λ_k over [start, stop] if no event happens there, [..., K]."""
+
+    @abstractmethod
+    def compensator(self, state: Any, start: Tensor, stop: Tensor) -> Tensor:
+        """∫ λ_k over [start, stop] if no event happens there, [..., K]."""
+
+    @abstractmethod
+    def config(self) -> dict[str, Any]:
+        """The constructor's arguments, as JSON can hold them."""
+
+    @classmethod
+    @abstractmethod
+    def from_streams(cls, streams: StreamSet) -> Model:
+        """A model to start training from, sized and scaled for these complete streams."""
+
+    def save(self, directory: str | os.PathLike[str]) -> Path:
+        """Write the model into a directory: safetensors and JSON."""
+        from retrodict.models.store import save_model
+
+        return save_model(self, directory)
+
+    def adapt(self, streams: StreamSet) -> None:
+        """Set what follows directly from training data: type names, time unit, start atom."""
+        self.check_types(streams)
+        self.types, self.time_unit = streams.types, streams.axis.unit
+        atom = StartAtom.from_streams(streams)
+        self.start_atom = None if atom is None else atom.to(self.device, self.dtype)
+
+    @property
+    def dtype(self) -> torch.dtype:
+        """The precision the model computes in."""
+        return next(self.parameters()).dtype
+
+    @property
+    def device(self) -> torch.device:
+        """Where the model lives."""
+        return next(self.parameters()).device
+
+    def terms(self, batch: Batch, integral: Integral | None = None) -> Terms:
+        """The likelihood's terms by the five methods alone, event by event.
+
+        ``integral`` chooses the quadrature of models whose compensator is not in closed form.
+        """
+        state = self.initial(batch.durations.shape)
+        rows = torch.arange(len(batch.durations), device=batch.types.device)
+        logs, areas = [], []
+        previous = torch.zeros_like(batch.durations)
+        for i in range(batch.types.shape[1]):
+            time = batch.times[:, i]
+            areas.append(self.compensator(state, previous, time).sum(-1))
+            rate = self.intensity(state, time)[rows, batch.types[:, i]]
+            logs.append(torch.where(batch.mask[:, i], rate, 1.0).log())
+            state = self.update(state, batch.types[:, i], time)
+            previous = time
+        areas.append(self.compensator(state, previous, batch.durations).sum(-1))
+        empty = torch.zeros(len(rows), 0, dtype=self.dtype, device=self.device)
+        return Terms(torch.stack(logs, 1) if logs else empty, torch.stack(areas, 1))
+
+    def batch_log_likelihood(
+        self, batch: Batch, integral: Integral | None = None, *, score_first: bool = True
+    ) -> Tensor:
+        """log p(stream) for each stream of a batch, [B]; see ``log_likelihood``."""
+        logs, areas = self.terms(batch, integral)
+        result = -areas.sum(1)
+        if logs.shape[1] and not score_first:
+            return result + logs[:, 1:].sum(1)
+        result = result + logs.sum(1)
+        if self.start_atom is None:
+            return result
+        none = self.start_atom.log_none()
+        if not logs.shape[1]:
+            return result + none
+        at_start = batch.mask[:, 0] & (batch.times[:, 0] == 0)
+        by_atom = self.start_atom.log_type(batch.types[:, 0]) - logs[:, 0]
+        return result + torch.where(at_start, by_atom, none)
+
+    def log_likelihood(
+        self,
+        streams: StreamSet | EventStream,
+        *,
+        integral: Integral | None = None,
+        batch_size: int = 256,
+        score_first: bool = True,
+    ) -> Tensor:
+        """log p(stream) for each stream, [N], in nats: equation (B.2) of the paper.
+
+        A stream's events at its very start are scored by the start atom where the model has one.
+        ``score_first=False`` leaves the first event's own factor out (its effect on the rest stays), as
+        papers do that treat it as given. Gradients flow.
+        """
+        if isinstance(streams, EventStream):
+            streams = StreamSet([streams], types=self.types or [str(k) for k in range(self.num_types)])
+        streams = self.matched(streams)
+        batches = list(iterate_batches(streams, batch_size, dtype=self.dtype, device=self.device))
+        if not batches:
+            return torch.zeros(0, dtype=self.dtype, device=self.device)
+        values = torch.cat([self.batch_log_likelihood(b, integral, score_first=score_first) for b in batches])
+        return values[torch.cat([b.index for b in batches]).argsort()]
+
+    def check_types(self, streams: StreamSet) -> None:
+        """Refuse streams over another number of types."""
+        if streams.num_types != self.num_types:
+            raise ModelError(
+                f"the model has {self.num_types} types but the streams have {streams.num_types} "
+                f"({describe_types(streams.types)}). Build the model with num_types={streams.num_types}, or "
+                "read the streams with types=[...] listing the model's type names."
+            )
+
+    def matched(self, streams: StreamSet) -> StreamSet:
+        """The streams over this model's vocabulary (by name where both have names)."""
+        if self.types is not None and not set(streams.types).isdisjoint(self.types):
+            return streams.with_types(self.types)
+        self.check_types(streams)
+        return streams

@@ -1,0 +1,89 @@
+"""The continuous-time LSTM (paper, appendices B.1 and D): cells jump at events and decay in between.
+
+After an event at t_i the cell c(t) moves from ``start`` c_{i+1} towards ``target`` c̲_{i+1} at rate δ_{i+1}:
+
+    c(t) = c̲ + (c - c̲) exp(-δ (t - t_i)),        h(t) = o ⊙ tanh c(t)
+
+Time is elapsed time since the last event that was read, so the same cell reads streams left to right (the
+model) and right to left (the smoothing proposal). ``scan`` reads whole padded streams at once.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from retrodict.models.ctlstm_scan import run_scan
+
+
+class Cells(NamedTuple):
+    """What determines h(t) until the next event; each [..., D]."""
+
+    start: Tensor
+    target: Tensor
+    decay: Tensor
+    output: Tensor
+
+
+class ContinuousTimeLSTM(nn.Module):
+    """Seven gates over an event's type and the decayed hidden state.
+
+    ``by_type`` [num_inputs, 7D] holds the columns of the paper's W, ``by_hidden`` [D, 7D] its U transposed
+    and ``bias`` [7D] its d. The blocks of 7D are: i, f, o, ī, f̄, z, δ (the first six take the sigmoid).
+    """
+
+    def __init__(self, num_inputs: int, hidden_size: int) -> None:
+        super().__init__()
+        self.hidden_size = hidden_size
+        spread = 1 / math.sqrt(hidden_size)
+        self.by_type = nn.Parameter(torch.empty(num_inputs, 7 * hidden_size).uniform_(-spread, spread))
+        self.by_hidden = nn.Parameter(torch.empty(hidden_size, 7 * hidden_size).uniform_(-spread, spread))
+        self.bias = nn.Parameter(torch.empty(7 * hidden_size).uniform_(-spread, spread))
+
+    def zero(self, shape: tuple[int, ...] | torch.Size) -> Cells:
+        """The state before anything was read: c = c̲ = o = 0."""
+        nothing = self.bias.new_zeros(*shape, self.hidden_size)
+        return Cells(nothing, nothing, nothing, nothing)
+
+    def read(self, cells: Cells, type: Tensor, elapsed: Tensor) -> Cells:
+        """Read an event ``elapsed`` [...] after the last one; ``type`` [...] indexes the inputs."""
+        cell = cell_at(cells, elapsed)
+        gates = (self.bias + self.by_type)[type] + (cells.output * torch.tanh(cell)) @ self.by_hidden
+        six, decay = gates.split([6 * self.hidden_size, self.hidden_size], -1)
+        i, f, o, i_bar, f_bar, z = torch.sigmoid(six).chunk(6, -1)
+        z = 2 * z - 1
+        return Cells(f * cell + i * z, f_bar * cells.target + i_bar * z, F.softplus(decay), o)
+
+    def scan(self, types: Tensor, gaps: Tensor) -> tuple[Cells, Tensor]:
+        """Read whole streams from the zero state.
+
+        ``types`` [B, L+1] are the inputs in reading order (the boundary event first), ``gaps`` [B, L+1] the
+        time that passes after each. Returns the cells after each input, [B, L+1, D] each, and the hidden
+        states at the end of each gap, [B, L+1, D].
+        """
+        table = self.bias + self.by_type
+        *fields, hidden = run_scan(table, self.by_hidden, types.t(), gaps.t())
+        return Cells(*(field.transpose(0, 1) for field in fields)), hidden.transpose(0, 1)
+
+
+def cell_at(cells: Cells, elapsed: Tensor) -> Tensor:
+    """c(t), [..., D], ``elapsed`` [...] after the last event."""
+    return cells.target + (cells.start - cells.target) * torch.exp(-cells.decay * elapsed[..., None])
+
+
+def hidden_at(cells: Cells, elapsed: Tensor) -> Tensor:
+    """h(t), [..., D], ``elapsed`` [...] after the last event."""
+    return cells.output * torch.tanh(cell_at(cells, elapsed))
+
+
+def hidden_range(cells: Cells, start: Tensor, stop: Tensor) -> tuple[Tensor, Tensor]:
+    """Smallest and largest h_d(t) over an interval of elapsed times, [..., D] each.
+
+    Each coordinate of c(t), and so of h(t), is monotone between events: its extremes are at the two ends.
+    """
+    first, last = hidden_at(cells, start), hidden_at(cells, stop)
+    return torch.minimum(first, last), torch.maximum(first, last)

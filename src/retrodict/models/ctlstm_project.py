@@ -1,0 +1,77 @@
+"""Hidden states at many times per gap, projected: x = h(t) Vᵀ, without keeping every h(t) for autograd.
+
+A quadrature rule asks for h(t) at several points of every gap, [N, Q, D] numbers of which only the
+projections [N, Q, K] are used. Rows are processed in blocks that stay in the processor's cache, and the
+backward pass is written out.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from retrodict.models.ctlstm import Cells
+
+_BLOCK_BYTES = {"cpu": 1 << 18, "cuda": 1 << 28}
+
+
+def project(cells: Cells, elapsed: Tensor, readout: Tensor) -> Tensor:
+    """v_k · h(t) at ``elapsed`` [N, Q] after each of N events; cells [N, D], readout [K, D] -> [N, Q, K]."""
+    return _Project.apply(*cells, elapsed, readout)
+
+
+def _blocks(elapsed: Tensor, width: int) -> list[slice]:
+    row = elapsed.shape[1] * width * elapsed.element_size()
+    size = max(1, _BLOCK_BYTES.get(elapsed.device.type, 1 << 28) // max(row, 1))
+    return [slice(i, i + size) for i in range(0, len(elapsed), size)]
+
+
+class _Project(torch.autograd.Function):
+    @staticmethod
+    def forward(
+        ctx: Any,
+        start: Tensor,
+        target: Tensor,
+        decay: Tensor,
+        output: Tensor,
+        elapsed: Tensor,
+        readout: Tensor,
+    ) -> Tensor:
+        N, Q = elapsed.shape
+        D = start.shape[1]
+        fade, squashed = start.new_empty(N, Q, D), start.new_empty(N, Q, D)
+        result = start.new_empty(N, Q, len(readout))
+        across = readout.t().contiguous()
+        for rows in _blocks(elapsed, D):
+            e, s = fade[rows], squashed[rows]
+            torch.mul(decay[rows, None], -elapsed[rows, :, None], out=e).exp_()
+            low = target[rows, None]
+            torch.addcmul(low, (start[rows] - target[rows])[:, None], e, out=s).tanh_()
+            torch.matmul(output[rows, None] * s, across, out=result[rows])
+        ctx.save_for_backward(start, target, output, elapsed, readout, fade, squashed)
+        return result
+
+    @staticmethod
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
+        start, target, output, elapsed, readout, fade, squashed = ctx.saved_tensors
+        D = start.shape[1]
+        g_start, g_target, g_decay, g_output = (torch.empty_like(start) for _ in range(4))
+        g_readout = torch.zeros_like(readout)
+        for rows in _blocks(elapsed, D):
+            e, s, g, o = fade[rows], squashed[rows], grad[rows], output[rows]
+            dh = g @ readout
+            weighted = dh * s
+            torch.sum(weighted, 1, out=g_output[rows])
+            # d/dc of o·tanh(c), summed into its three sources: the faded start, the target, the decay.
+            dcell = torch.addcmul(dh, weighted, s, value=-1).mul_(o[:, None])
+            total = dcell.sum(1)
+            faded = dcell.mul_(e)
+            torch.sum(faded, 1, out=g_start[rows])
+            torch.sub(total, g_start[rows], out=g_target[rows])
+            moment = torch.bmm(elapsed[rows, None], faded)[:, 0]
+            torch.mul(moment, target[rows] - start[rows], out=g_decay[rows])
+            h = (s * o[:, None]).flatten(0, 1)
+            g_readout.addmm_(g.flatten(0, 1).t(), h)
+        return g_start, g_target, g_decay, g_output, None, g_readout

@@ -1,0 +1,185 @@
+"""The neural Hawkes process (Mei and Eisner, 2017; the paper, sections 2.2 and B.1).
+
+A continuous-time LSTM reads the history; intensities are λ_k(t) = f_k(v_k · h(t)) (equation 2) with the
+scaled softplus f_k(x) = s_k log(1 + exp(x / s_k)) and a learned scale s_k for each type.
+
+Times are divided by the model's own ``time_scale``, chosen from the training data, so nobody has to rescale
+by hand; intensities and likelihoods are in the user's units all the same.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from retrodict.errors import ModelError
+from retrodict.events.batch import Batch
+from retrodict.events.stream_set import StreamSet
+from retrodict.models.base import Model, Terms
+from retrodict.models.ctlstm import Cells, ContinuousTimeLSTM, hidden_at, hidden_range
+from retrodict.models.ctlstm_project import project
+from retrodict.models.quadrature import GaussLegendre, Integral
+
+
+class NeuralState(NamedTuple):
+    """The LSTM's cells, [..., D] each, after the event at ``time`` [...]."""
+
+    start: Tensor
+    target: Tensor
+    decay: Tensor
+    output: Tensor
+    time: Tensor
+
+    @property
+    def cells(self) -> Cells:
+        """Without the time."""
+        return Cells(*self[:4])
+
+
+class NeuralHawkes(Model):
+    """A neural Hawkes process with ``num_types`` types and ``hidden_size`` LSTM cells.
+
+    ``time_scale`` is the unit of the model's own clock, in the user's units; None lets training choose it
+    (the mean gap between events).
+
+    >>> model = NeuralHawkes(num_types=4, hidden_size=16)
+    >>> model.intensity(model.initial((1,)), torch.zeros(1, dtype=torch.float64)).shape
+    torch.Size([1, 4])
+    """
+
+    kind = "neural_hawkes"
+    learning_rate = 3e-3
+    time_scale: Tensor
+
+    def __init__(self, num_types: int, hidden_size: int = 64, time_scale: float | None = None) -> None:
+        super().__init__()
+        for name, value in (("num_types", num_types), ("hidden_size", hidden_size)):
+            if not (isinstance(value, int) and value > 0):
+                raise ModelError(f"{name} must be a positive whole number, but is {value!r}.")
+        if time_scale is not None and not (math.isfinite(time_scale) and time_scale > 0):
+            raise ModelError(f"time_scale must be a positive number, but is {time_scale!r}.")
+        self.num_types, self.hidden_size = num_types, hidden_size
+        self.lstm = ContinuousTimeLSTM(num_types + 1, hidden_size)
+        spread = 1 / math.sqrt(hidden_size)
+        self.readout = nn.Parameter(torch.empty(num_types, hidden_size).uniform_(-spread, spread))
+        self.log_scale = nn.Parameter(torch.zeros(num_types))
+        self._scale_is_chosen = time_scale is not None
+        self.register_buffer("time_scale", torch.tensor(time_scale or 1.0, dtype=torch.float64))
+
+    @property
+    def boundary(self) -> int:
+        """The LSTM's input for BOS, the boundary event at the start."""
+        return self.num_types
+
+    def initial(self, shape: Sequence[int]) -> NeuralState:
+        """The state after reading BOS at time 0."""
+        time = torch.zeros(*shape, dtype=torch.float64, device=self.device)
+        bos = torch.full(tuple(shape), self.boundary, device=self.device)
+        elapsed = torch.zeros(*shape, dtype=self.dtype, device=self.device)
+        return NeuralState(*self.lstm.read(self.lstm.zero(time.shape), bos, elapsed), time)
+
+    def update(self, state: NeuralState, type: Tensor, time: Tensor) -> NeuralState:
+        """The LSTM reads type@time."""
+        return NeuralState(*self.lstm.read(state.cells, type, self._elapsed(state, time)), time)
+
+    def intensity(self, state: NeuralState, t: Tensor) -> Tensor:
+        """λ_k(t) = f_k(v_k · h(t)), equation (2), [..., K] or [..., N, K]."""
+        cells = state.cells
+        if t.dim() > state.time.dim():
+            cells = Cells(*(field.unsqueeze(-2) for field in cells))
+        return self._rates(hidden_at(cells, self._elapsed(state, t)) @ self.readout.t())
+
+    def bound(self, state: NeuralState, start: Tensor, stop: Tensor) -> Tensor:
+        """Appendix C.4, with the range of each h_d over this very interval, [..., K].
+
+        The sum is bounded term by term; a little is added for rounding.
+        """
+        low, high = hidden_range(state.cells, self._elapsed(state, start), self._elapsed(state, stop))
+        upper, lower = self.readout.clamp(min=0), self.readout.clamp(max=0)
+        reach = high @ upper.t() + low @ lower.t()
+        slack = 8 * torch.finfo(self.dtype).eps * (1 + self.readout.abs().sum(1))
+        return self._rates(reach + slack) * (1 + 8 * torch.finfo(self.dtype).eps)
+
+    def compensator(self, state: NeuralState, start: Tensor, stop: Tensor, integral: Integral | None = None) -> Tensor:
+        """∫ λ_k by quadrature, [..., K]."""
+        positions, weights = (integral or GaussLegendre()).nodes(start.shape, self.readout)
+        length = stop - start
+        rates = self.intensity(state, start[..., None] + length[..., None] * positions)
+        return (rates * weights[:, None]).sum(-2) * length.to(self.dtype)[..., None]
+
+    def terms(self, batch: Batch, integral: Integral | None = None) -> Terms:
+        """One scan of the LSTM, then all intensities at once."""
+        B, L = batch.types.shape
+        bos = torch.full((B, 1), self.boundary, device=self.device)
+        gaps = batch.gaps / self.time_scale.to(self.dtype)
+        cells, hidden = self.lstm.scan(torch.cat([bos, batch.types], 1), gaps)
+        projected = hidden[:, :L] @ self.readout.t()
+        own = projected.gather(-1, batch.types[..., None])[..., 0]
+        logs = self._log_rates(own, batch.types)
+        logs = torch.where(batch.mask, logs, 0.0)
+        # Padding and gaps of length zero have nothing to integrate: only real gaps are worked on.
+        real = gaps > 0
+        positions, weights = (integral or GaussLegendre()).nodes(gaps.shape, gaps)
+        elapsed = (gaps[..., None] * positions)[real]
+        rates = self._softplus(project(Cells(*(field[real] for field in cells)), elapsed, self.readout))
+        areas = torch.zeros_like(gaps).masked_scatter(real, (rates.sum(-1) @ weights) * gaps[real])
+        return Terms(logs, areas)
+
+    def adapt(self, streams: StreamSet) -> None:
+        """Also, once and unless a time scale was given, choose it (the mean gap) and start the rates right.
+
+        With readouts near zero each intensity starts at s_k log 2, so s_k is set to make that the mean rate;
+        a rare type's softplus is kept from being too sharp to learn from.
+        """
+        super().adapt(streams)
+        if self._scale_is_chosen:
+            return
+        total, gaps = float(streams.durations.sum()), streams.num_events + len(streams)
+        self.time_scale.fill_(total / gaps if total > 0 else 1.0)
+        self._scale_is_chosen = True
+        per_gap = np.bincount(streams.event_types, minlength=self.num_types) / gaps
+        with torch.no_grad():
+            self.log_scale.copy_(torch.as_tensor(np.log(np.clip(per_gap / math.log(2), 0.05, 1.0))))
+
+    @classmethod
+    def from_streams(cls, streams: StreamSet, hidden_size: int | None = None) -> NeuralHawkes:
+        """A model sized for these training streams: more cells for more events, 16 to 256."""
+        if hidden_size is None:
+            wanted = math.sqrt(max(streams.num_events, 1)) / 2
+            hidden_size = int(np.clip(2 ** round(math.log2(max(wanted, 1))), 16, 256))
+        model = cls(streams.num_types, hidden_size)
+        model.adapt(streams)
+        return model
+
+    def config(self) -> dict[str, Any]:
+        """Constructor arguments."""
+        return {
+            "num_types": self.num_types,
+            "hidden_size": self.hidden_size,
+            "time_scale": float(self.time_scale) if self._scale_is_chosen else None,
+        }
+
+    def _elapsed(self, state: NeuralState, t: Tensor) -> Tensor:
+        last = state.time if t.dim() == state.time.dim() else state.time[..., None]
+        return ((t - last) / self.time_scale).to(self.dtype)
+
+    def _softplus(self, x: Tensor) -> Tensor:
+        """f_k(x), per unit of the model's own time; the last dimension of x is K."""
+        scale = self.log_scale.exp()
+        return scale * F.softplus(x / scale)
+
+    def _rates(self, x: Tensor) -> Tensor:
+        return self._softplus(x) / self.time_scale.to(self.dtype)
+
+    def _log_rates(self, x: Tensor, types: Tensor) -> Tensor:
+        """log f_k(x) - log time_scale for chosen types, safe where softplus underflows."""
+        log_scale = self.log_scale[types]
+        y = x / log_scale.exp()
+        log_softplus = torch.where(y < -15, y, F.softplus(y.clamp(min=-20)).log())
+        return log_scale + log_softplus - self.time_scale.log().to(self.dtype)

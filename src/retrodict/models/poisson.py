@@ -1,0 +1,98 @@
+"""Homogeneous Poisson processes, one per type: the model of streams without memory."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import torch
+from torch import Tensor, nn
+
+from retrodict.errors import ModelError
+from retrodict.events.stream_set import StreamSet
+from retrodict.models.base import Model
+
+
+class PoissonState(NamedTuple):
+    """Nothing but the time of the last event."""
+
+    time: Tensor
+
+
+class Poisson(Model):
+    """λ_k(t) = rate_k.
+
+    >>> Poisson([0.5, 2.0]).num_types
+    2
+    """
+
+    kind = "poisson"
+
+    def __init__(self, rates: Sequence[float] | Tensor) -> None:
+        super().__init__()
+        self.log_rates = nn.Parameter(log_of(rates, "rates", (None,)))
+        self.num_types = len(self.log_rates)
+
+    @property
+    def rates(self) -> Tensor:
+        """[K], events per unit of time."""
+        return self.log_rates.exp()
+
+    def initial(self, shape: Sequence[int]) -> PoissonState:
+        """State of an empty history."""
+        return PoissonState(torch.zeros(*shape, dtype=torch.float64, device=self.device))
+
+    def update(self, state: PoissonState, type: Tensor, time: Tensor) -> PoissonState:
+        """Nothing is remembered but the time."""
+        return PoissonState(time)
+
+    def intensity(self, state: PoissonState, t: Tensor) -> Tensor:
+        """The rates, [..., K]."""
+        return self.rates.expand(*t.shape, self.num_types)
+
+    def bound(self, state: PoissonState, start: Tensor, stop: Tensor) -> Tensor:
+        """The rates themselves, [..., K]."""
+        return self.rates.expand(*start.shape, self.num_types)
+
+    def compensator(self, state: PoissonState, start: Tensor, stop: Tensor) -> Tensor:
+        """rate_k (stop - start), [..., K]."""
+        return (stop - start).to(self.dtype)[..., None] * self.rates
+
+    def adapt(self, streams: StreamSet) -> None:
+        """Also set the rates to their maximum-likelihood values: counts over total time."""
+        super().adapt(streams)
+        events = torch.bincount(torch.from_numpy(streams.event_types.copy()), minlength=self.num_types)
+        if self.start_atom is not None:
+            from retrodict.models.start import first_types
+
+            first = torch.from_numpy(first_types(streams))
+            events = events - torch.bincount(first[first >= 0], minlength=self.num_types)
+        # Half an event for types never seen keeps dev streams that have one from being impossible.
+        rates = events.clamp(min=0.5) / max(float(streams.durations.sum()), 1e-300)
+        with torch.no_grad():
+            self.log_rates.copy_(rates.log())
+
+    @classmethod
+    def from_streams(cls, streams: StreamSet) -> Poisson:
+        """The maximum-likelihood Poisson process of complete streams."""
+        model = cls(torch.ones(streams.num_types))
+        model.adapt(streams)
+        return model
+
+    def config(self) -> dict[str, Any]:
+        """Constructor arguments."""
+        return {"rates": self.rates.tolist()}
+
+
+def log_of(values: Any, name: str, shape: tuple[int | None, ...]) -> Tensor:
+    """log of non-negative parameters of the given shape (None: any size); zero becomes -inf and stays so."""
+    tensor = torch.as_tensor(values)
+    if not tensor.is_floating_point():
+        tensor = tensor.to(torch.get_default_dtype())
+    fits = tensor.dim() == len(shape) and all(w in (None, n) for w, n in zip(shape, tensor.shape, strict=True))
+    if not fits:
+        wanted = " x ".join("any" if w is None else str(w) for w in shape) or "a single number"
+        raise ModelError(f"{name} must have shape {wanted}, but have shape {tuple(tensor.shape)}.")
+    if not bool((torch.isfinite(tensor) & (tensor >= 0)).all()):
+        raise ModelError(f"{name} must be finite and not negative, but are {tensor.tolist()}.")
+    return tensor.detach().clone().log()

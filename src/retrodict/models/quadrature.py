@@ -1,0 +1,59 @@
+"""How integrals of intensities over an interval are taken: at which points, with which weights.
+
+Gauss-Legendre is the default: intensities are smooth between events, so a few nodes per inter-event piece
+give the integral almost exactly. The Monte Carlo rule is the paper's (appendix C.3), unbiased but noisy.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Protocol
+
+import numpy as np
+import torch
+from torch import Tensor
+
+
+class Integral(Protocol):
+    """A rule for integrals over the unit interval, applied to every piece after scaling."""
+
+    def nodes(self, shape: Sequence[int], like: Tensor) -> tuple[Tensor, Tensor]:
+        """Positions in (0, 1), shape [*shape, Q] or [Q], and weights [Q] that add up to 1."""
+        ...
+
+
+@lru_cache
+def _legendre(count: int) -> tuple[np.ndarray, np.ndarray]:
+    points, weights = np.polynomial.legendre.leggauss(count)
+    return (points + 1) / 2, weights / 2
+
+
+@dataclass(frozen=True)
+class GaussLegendre:
+    """Exact for polynomials of degree below twice ``count``."""
+
+    count: int = 8
+
+    def nodes(self, shape: Sequence[int], like: Tensor) -> tuple[Tensor, Tensor]:
+        """The same nodes for every piece: positions [Q], weights [Q]."""
+        points, weights = _legendre(self.count)
+        return (
+            torch.as_tensor(points, dtype=like.dtype, device=like.device),
+            torch.as_tensor(weights, dtype=like.dtype, device=like.device),
+        )
+
+
+@dataclass(frozen=True)
+class MonteCarlo:
+    """``count`` uniform points in every piece: an unbiased estimate. Draws from ``generator`` (or torch's)."""
+
+    count: int = 1
+    generator: torch.Generator | None = None
+
+    def nodes(self, shape: Sequence[int], like: Tensor) -> tuple[Tensor, Tensor]:
+        """Fresh points for every piece: positions [*shape, Q], weights [Q]."""
+        draw_on = like.device if self.generator is None else self.generator.device
+        points = torch.rand(*shape, self.count, dtype=like.dtype, device=draw_on, generator=self.generator)
+        return points.to(like.device), like.new_full((self.count,), 1 / self.count)

@@ -1,0 +1,236 @@
+"""Draw complete streams from a model by thinning (Lewis and Shedler, 1979), many streams at once.
+
+Each round looks a window ahead of every unfinished stream: it bounds the total intensity there, draws
+several candidate times from a Poisson process at that bound, and accepts each with probability
+λ(t) / bound. The first accepted candidate in time order is the next event, its type drawn in proportion to
+λ_k(t); if none is accepted the stream moves on to the last candidate or to the end of the window. The
+bound holds on the whole window, so the law of the process is kept whatever the window and the number of
+candidates are. Windows only follow from a stream's own past and its own random numbers, so that the same
+seed gives the same stream in any batch.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+import torch
+from numpy.typing import ArrayLike, NDArray
+from torch import Tensor
+
+from retrodict.errors import DataError, ModelError, RunawayError
+from retrodict.events.batch import make_batch
+from retrodict.events.stream_set import StreamSet
+from retrodict.events.time_axis import TimeAxis
+from retrodict.models.base import Model
+from retrodict.models.state import put, take
+from retrodict.random import split, stream_keys, uniform
+
+_CANDIDATES = 8
+_TIMES, _ACCEPTS, _TYPES, _START, _ONWARDS = range(5)  # branches of each stream's random numbers
+
+
+class _Drawn(NamedTuple):
+    """Events as they come: which row, when, which type."""
+
+    row: Any
+    time: Any
+    type: Any
+
+
+@torch.no_grad()
+def simulate(
+    model: Model,
+    num_streams: int | None = None,
+    end: float | ArrayLike | None = None,
+    seed: int = 0,
+    *,
+    num_events: int | ArrayLike | None = None,
+    history: StreamSet | None = None,
+    batch_size: int = 1024,
+    max_events: int = 1_000_000,
+) -> StreamSet:
+    """Simulate streams on [0, end], or the first ``num_events`` events of each, or onwards from a history.
+
+    ``end`` and ``num_events`` are one value or one per stream. With ``num_events`` a stream ends at its last
+    event (or at ``end``, if that comes first). With ``history`` the streams go on from the end of each
+    given stream to ``end`` (a time on the history's own axis) and only the new events are returned, under
+    the same ids. A stream that would exceed ``max_events`` raises a RunawayError: nothing is cut silently.
+    """
+    if history is not None:
+        history = model.matched(history)
+        num_streams = len(history)
+    if num_streams is None or num_streams < 0:
+        raise ModelError("simulate needs num_streams, the number of streams to draw, or a history.")
+    if end is None and num_events is None:
+        raise ModelError("simulate needs end=, the time to stop at, or num_events=, the number to stop after.")
+    origin = np.zeros(num_streams) if history is None else history.starts
+    begin = np.zeros(num_streams) if history is None else history.durations
+    stop = _per_stream(np.inf if end is None else end, num_streams, "end") - origin
+    limit = _per_stream(np.inf if num_events is None else num_events, num_streams, "num_events")
+    if (stop < begin).any():
+        i = int(np.argmax(stop < begin))
+        raise DataError(
+            f"end {stop[i] + origin[i]:g} lies before {begin[i] + origin[i]:g}, where simulation starts",
+            stream=i if history is None else history.ids[i],
+            remedy="choose a later end",
+        )
+    ids = list(range(num_streams)) if history is None else list(history.ids)
+    parts = []
+    for first in range(0, max(num_streams, 1), batch_size):
+        rows = np.arange(first, min(first + batch_size, num_streams))
+        keys = stream_keys(seed, [ids[i] for i in rows]).to(model.device)
+        if history is not None:  # other numbers than those the history itself may have been drawn with
+            keys = split(keys, _ONWARDS)
+        state = model.initial((len(rows),)) if history is None else read_history(model, history, rows)
+        drawn = _simulate_batch(model, state, keys, begin[rows], stop[rows], limit[rows], history is None, max_events)
+        parts.append((drawn.row + first, drawn.time, drawn.type))
+    events = _Drawn(*(np.concatenate([p.cpu().numpy() for p in field]) for field in zip(*parts, strict=True)))
+    axis = TimeAxis(unit=model.time_unit) if history is None else history.axis
+    return _collect(model, events, begin, stop, limit, origin, ids, axis)
+
+
+def _per_stream(value: Any, count: int, name: str) -> NDArray[np.float64]:
+    array = np.asarray(value, dtype=np.float64)
+    if array.ndim > 1 or (array.ndim == 1 and len(array) != count) or np.isnan(array).any():
+        raise ModelError(f"{name} must be one number or {count} numbers, one per stream.")
+    return np.broadcast_to(array, count)
+
+
+def _simulate_batch(
+    model: Model,
+    state: Any,
+    keys: Tensor,
+    begin: NDArray[np.float64],
+    stop: NDArray[np.float64],
+    limit: NDArray[np.float64],
+    from_start: bool,
+    max_events: int,
+) -> _Drawn:
+    device = model.device
+    now = torch.as_tensor(begin.copy(), device=device)
+    ends = torch.as_tensor(stop.copy(), device=device)
+    left = torch.as_tensor(limit.copy(), device=device)
+    draws: list[_Drawn] = []
+    if from_start and model.start_atom is not None:
+        state = _draw_start(model, state, keys, left, draws)
+    round_ = torch.zeros_like(keys)
+    window = torch.full_like(now, torch.inf)
+    while True:
+        active = ((now < ends) & (left > 0)).nonzero()[:, 0]
+        if not len(active):
+            break
+        part = take(state, active)
+        found, time, types, moved, rate = _thin(
+            model, part, keys[active], round_[active], now[active], ends[active], window[active]
+        )
+        if bool(((rate == 0) & torch.isinf(ends[active])).any()):
+            raise ModelError("a stream's intensity fell to zero: it will never reach num_events. Give end= too.")
+        # About half of the candidates fit into the next window, whose length thus follows the stream's rate.
+        window[active] = 0.5 * _CANDIDATES / rate
+        round_[active] += 1
+        now[active] = moved
+        hit = active[found]
+        if len(hit):
+            state = put(state, hit, model.update(take(part, found), types[found], time[found]))
+            left[hit] -= 1
+            draws.append(_Drawn(hit, time[found], types[found]))
+        if int(round_.max()) % 4096 == 0:
+            _check_runaway(draws, len(keys), max_events)
+    _check_runaway(draws, len(keys), max_events)
+    nothing = _Drawn(now[:0].long(), now[:0], now[:0].long())
+    return _Drawn(*(torch.cat(field) for field in zip(nothing, *draws, strict=True)))
+
+
+def _thin(
+    model: Model, state: Any, keys: Tensor, round_: Tensor, now: Tensor, ends: Tensor, window: Tensor
+) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor]:
+    """One round for R rows: found [R], its time and type [R], where each row stands now, the bound [R]."""
+    reach = torch.minimum(now + window, ends)
+    reach = torch.where(torch.isfinite(reach), reach, now + 1.0)
+    bound = model.bound(state, now, reach).sum(-1).to(torch.float64)
+    counter = round_[:, None] * _CANDIDATES + torch.arange(_CANDIDATES, device=keys.device)
+    waits = -uniform(split(keys, _TIMES)[:, None], counter).log()
+    times = now[:, None] + waits.cumsum(1) / bound[:, None]
+    inside = times <= reach[:, None]
+    rates = model.intensity(state, torch.where(inside, times, now[:, None]))
+    accept = uniform(split(keys, _ACCEPTS)[:, None], counter) * bound[:, None] <= rates.sum(-1)
+    accept &= inside
+    found, which = accept.any(1), accept.to(torch.int8).argmax(1)
+    rows = torch.arange(len(keys), device=keys.device)
+    types = _categorical(rates[rows, which], uniform(split(keys, _TYPES), round_))
+    time = times[rows, which]
+    last = torch.where(inside[:, -1], times[:, -1], reach)
+    return found, time, types, torch.where(found, time, last), bound
+
+
+def _categorical(weights: Tensor, u: Tensor) -> Tensor:
+    """A type drawn in proportion to ``weights`` [R, K] by the uniform number u [R]."""
+    cumulative = weights.to(torch.float64).cumsum(-1)
+    return (cumulative <= (u * cumulative[:, -1])[:, None]).sum(-1).clamp(max=weights.shape[-1] - 1)
+
+
+def _draw_start(model: Model, state: Any, keys: Tensor, left: Tensor, draws: list[_Drawn]) -> Any:
+    """Draw the event at the start instant, or none, from the model's start atom."""
+    assert model.start_atom is not None
+    probs = model.start_atom.log_probs.exp().expand(len(keys), -1)
+    outcome = _categorical(probs, uniform(split(keys, _START), torch.zeros_like(keys)))
+    hit = ((outcome > 0) & (left > 0)).nonzero()[:, 0]
+    if not len(hit):
+        return state
+    types, zeros = outcome[hit] - 1, torch.zeros(len(hit), dtype=torch.float64, device=keys.device)
+    left[hit] -= 1
+    draws.append(_Drawn(hit, zeros, types))
+    return put(state, hit, model.update(take(state, hit), types, zeros))
+
+
+def read_history(model: Model, streams: StreamSet, rows: NDArray[np.int64]) -> Any:
+    """The model's state after reading all events of the streams at ``rows``."""
+    batch = make_batch(streams, rows, dtype=model.dtype, device=model.device)
+    state = model.initial((len(rows),))
+    for i in range(batch.types.shape[1]):
+        live = batch.mask[:, i].nonzero()[:, 0]
+        state = put(state, live, model.update(take(state, live), batch.types[live, i], batch.times[live, i]))
+    return state
+
+
+def _check_runaway(draws: list[_Drawn], count: int, most: int) -> None:
+    if not draws:
+        return
+    counts = torch.bincount(torch.cat([d.row for d in draws]), minlength=count)
+    if int(counts.max()) > most:
+        raise RunawayError(
+            f"a simulated stream exceeded {most:,} events. "
+            "The process may be explosive (for a Hawkes process: more than one child per event on average); "
+            "use a shorter end, or raise max_events."
+        )
+
+
+def _collect(
+    model: Model,
+    events: _Drawn,
+    begin: NDArray[np.float64],
+    stop: NDArray[np.float64],
+    limit: NDArray[np.float64],
+    origin: NDArray[np.float64],
+    ids: list[Any],
+    axis: TimeAxis,
+) -> StreamSet:
+    """Put the drawn events into streams; each stream's own events were drawn in time order."""
+    order = np.argsort(events.row, kind="stable")
+    counts = np.bincount(events.row, minlength=len(ids))
+    offsets = np.concatenate([[0], np.cumsum(counts)])
+    times = events.time[order]
+    ends = stop.copy()
+    full = counts >= limit
+    ends[full] = np.where(counts[full] > 0, times[offsets[1:][full] - 1], begin[full])
+    return StreamSet.trusted(
+        times + np.repeat(origin, counts),
+        events.type[order],
+        offsets,
+        begin + origin,
+        ends + origin,
+        ids,
+        model.types or [str(k) for k in range(model.num_types)],
+        axis=axis,
+    )

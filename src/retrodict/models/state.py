@@ -1,0 +1,37 @@
+"""What a model remembers of a history: a NamedTuple of tensors, one row per stream or particle.
+
+States are moved about as whole rows: ``take`` gathers rows (resampling, or the rows that are still active)
+and ``put`` writes rows back.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Protocol, TypeVar
+
+from torch import Tensor
+
+
+class State(Protocol):
+    """A NamedTuple of tensors with equal leading dimensions; ``time`` [...] is float64, the last update."""
+
+    @property
+    def time(self) -> Tensor:
+        """When the last event was read, since the start of the stream."""
+        ...
+
+    def __iter__(self) -> Any: ...
+
+
+S = TypeVar("S")
+
+
+def take(state: S, rows: Tensor) -> S:
+    """Rows of a state: ``rows`` holds indices or booleans over the first dimension."""
+    return type(state)(*(field[rows] for field in state))  # type: ignore[attr-defined]
+
+
+def put(state: S, rows: Tensor, new: S) -> S:
+    """The state with ``rows`` replaced by ``new`` (a new state; the old one is left as it was)."""
+    return type(state)(
+        *(old.index_put((rows,), value) for old, value in zip(state, new, strict=True))  # type: ignore[call-overload]
+    )

@@ -1,0 +1,1 @@
+"""Fitting models (and proposals) by gradient ascent, on PyTorch Lightning."""

@@ -1,0 +1,208 @@
+"""Fit a model to complete streams: Adam, early stopping on dev log-likelihood, resumable.
+
+    model = rd.fit(rd.NeuralHawkes, train, dev, directory="model")
+
+A run writes into its directory: ``run.json`` (what is being fitted to what), ``metrics.csv`` (one row an
+epoch), ``logs/`` (TensorBoard), ``checkpoints/`` (to resume from, and the best so far), and in the end the
+model itself, ``model.json`` and ``model.safetensors``. Killed at any time, the same call resumes after the
+last whole epoch and ends with the same model as a run that was never interrupted.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import importlib.util
+import logging
+import os
+import tempfile
+import time
+import warnings
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytorch_lightning as pl
+import torch
+from pytorch_lightning.callbacks import EarlyStopping
+from pytorch_lightning.loggers import Logger, TensorBoardLogger
+
+from retrodict.errors import DataError, DataNotice, ModelError
+from retrodict.events.stream_set import StreamSet
+from retrodict.models.base import Model
+from retrodict.models.store import load_model
+from retrodict.train.checkpoint import SafetensorsCheckpoints
+from retrodict.train.module import Fitting, Settings
+from retrodict.train.objective import Likelihood, Objective
+from retrodict.train.progress import EpochProgress
+from retrodict.train.run import Run
+
+
+def fit(
+    model: Model | type[Model],
+    train: StreamSet,
+    dev: StreamSet | None = None,
+    *,
+    directory: str | os.PathLike[str] | None = None,
+    epochs: int = 200,
+    batch_size: int = 50,
+    learning_rate: float | None = None,
+    weight_decay: float = 0.0,
+    patience: int = 12,
+    seed: int = 0,
+    resume: bool = True,
+    device: str = "auto",
+    progress: bool = True,
+) -> Model:
+    """Fit a model to complete ``train`` streams and return it as it was at its best on ``dev``.
+
+    ``model`` is a model, which is trained in place, or a class (``rd.NeuralHawkes``), which is sized for the
+    data. Without ``dev`` a tenth of ``train`` is set aside. Training stops after ``patience`` epochs without
+    a better dev log-likelihood, or after ``epochs``. With a ``directory`` everything is kept there and
+    ``resume`` goes on with what it finds; without one nothing is left behind.
+    """
+    for name, value in (("epochs", epochs), ("batch_size", batch_size), ("patience", patience)):
+        if value < 1:
+            raise ModelError(f"{name} must be at least 1, but is {value}.")
+    train, dev = _check_data(train, dev, seed)
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(seed)
+        if isinstance(model, type):
+            model = model.from_streams(train)
+        else:
+            train = model.matched(train)
+            model.adapt(train)
+    rate = model.learning_rate if learning_rate is None else learning_rate
+    settings = Settings(batch_size, rate, patience, seed, weight_decay)
+    objective = Likelihood(model, train, model.matched(dev))
+    with contextlib.ExitStack() as stack:
+        folder = directory or stack.enter_context(tempfile.TemporaryDirectory())
+        about = {"kind": model.kind, "config": _rounded(model.config())}
+        run = Run(Path(folder), objective, settings, about)
+        if resume and run.is_finished(epochs):
+            warnings.warn(f"{folder}: this fit had finished; its model was loaded", DataNotice, stacklevel=2)
+            _become(model, load_model(folder))
+            return model
+        fitting = train_objective(
+            objective, settings, run, epochs=epochs, resume=resume, device=device, progress=progress
+        )
+        if directory is not None:
+            model.save(folder)
+            run.finish(len(fitting.history), stopped_early=len(fitting.history) < epochs)
+    return model
+
+
+def train_objective(
+    objective: Objective,
+    settings: Settings,
+    run: Run,
+    *,
+    epochs: int,
+    resume: bool = True,
+    device: str = "auto",
+    progress: bool = True,
+) -> Fitting:
+    """Train whatever the objective holds, in place, ending with its best weights; the run keeps the files."""
+    module = objective.module
+    home = next(module.parameters()).device
+    checkpoint = run.begin(resume)
+    fitting = Fitting(objective, settings)
+    callbacks: list[pl.Callback] = [EarlyStopping("dev_loss", patience=settings.patience, min_delta=1e-6)]
+    if progress:
+        callbacks.append(EpochProgress(epochs))
+    loggers: list[Logger] = []
+    if importlib.util.find_spec("tensorboard") is not None:
+        loggers.append(TensorBoardLogger(run.folder, name="logs", version=""))
+    began = time.perf_counter()
+    with _quiet():
+        trainer = pl.Trainer(
+            max_epochs=epochs,
+            accelerator={"cuda": "gpu"}.get(device, device),
+            devices=1,
+            callbacks=[*callbacks, *run.callbacks()],
+            logger=loggers or False,
+            plugins=[SafetensorsCheckpoints()],
+            reload_dataloaders_every_n_epochs=1,
+            num_sanity_val_steps=0,
+            log_every_n_steps=1,
+            enable_progress_bar=False,
+            enable_model_summary=False,
+        )
+        _run_trainer(trainer, fitting, checkpoint)
+        best = SafetensorsCheckpoints().load_checkpoint(run.best)
+        fitting.load_state_dict(best["state_dict"])
+    module.to(home)
+    if isinstance(module, Model):
+        module.training_record = _record(fitting, time.perf_counter() - began)
+    return fitting
+
+
+def _run_trainer(trainer: pl.Trainer, fitting: Fitting, checkpoint: Path | None) -> None:
+    try:
+        trainer.fit(fitting, ckpt_path=checkpoint)
+    except SystemExit as stop:
+        # Lightning turns an interrupt into an exit; whoever called us should see the interrupt.
+        raise KeyboardInterrupt("training interrupted; repeat the call to resume") from stop
+
+
+def _record(fitting: Fitting, seconds: float) -> dict[str, Any]:
+    """How the fit went, for the saved model."""
+    best = min(fitting.history, key=lambda row: row["dev_loss"])
+    return {
+        "epochs": len(fitting.history),
+        "best_epoch": int(best["epoch"]) + 1,
+        "train_log_likelihood_per_event": -best["train_loss"],
+        "dev_log_likelihood_per_event": -best["dev_loss"],
+        "train_streams": len(fitting.objective.train),
+        "train_events": fitting.objective.train.num_events,
+        "seconds": round(seconds, 1),
+        **fitting.settings.as_dict(),
+    }
+
+
+def _check_data(train: StreamSet, dev: StreamSet | None, seed: int) -> tuple[StreamSet, StreamSet]:
+    if train.num_events == 0:
+        raise DataError("there are no events to train on", remedy="give streams with at least one event")
+    if dev is None:
+        if len(train) < 2:
+            raise DataError(
+                "one stream is not enough to train on and to stop early by",
+                remedy="give at least two streams, or pass dev=",
+            )
+        share = max(0.1, 1 / len(train))
+        train, dev, _ = train.split(train=1 - share, dev=share, seed=seed)
+    elif len(dev) == 0:
+        raise DataError("there are no dev streams", remedy="give some, or leave dev out to set a tenth aside")
+    return train, dev
+
+
+def _become(model: Model, loaded: Model) -> None:
+    """Give ``model`` the weights and the record of a saved one."""
+    model.start_atom = loaded.start_atom
+    model.load_state_dict(loaded.state_dict())
+    model.training_record = loaded.training_record
+
+
+def _rounded(value: Any) -> Any:
+    """Numbers as they survive a round trip through text, so that a run is recognised again."""
+    if isinstance(value, dict):
+        return {k: _rounded(v) for k, v in value.items()}
+    if isinstance(value, list):
+        return [_rounded(v) for v in value]
+    return float(f"{value:.6g}") if isinstance(value, float) else value
+
+
+@contextlib.contextmanager
+def _quiet() -> Iterator[None]:
+    """Keep Lightning's advertising and hints for its own users out of our users' terminals."""
+    loggers = [logging.getLogger(name) for name in ("pytorch_lightning", "lightning_fabric", "lightning.pytorch")]
+    levels = [logger.level for logger in loggers]
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", module=r"(pytorch_lightning|lightning_fabric)\..*")
+        warnings.filterwarnings("ignore", message=".*does not have many workers.*")
+        for logger in loggers:
+            logger.setLevel(logging.ERROR)
+        try:
+            yield
+        finally:
+            for logger, level in zip(loggers, levels, strict=True):
+                logger.setLevel(level)

@@ -1,0 +1,161 @@
+"""The Lightning module: one step, one validation, one learning-rate schedule, for any Objective."""
+
+from __future__ import annotations
+
+import math
+import time
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+import pytorch_lightning as pl
+import torch
+from torch import Tensor
+from torch.utils.data import DataLoader
+
+from retrodict.errors import TrainingError
+from retrodict.events.batch import Batch
+from retrodict.train.objective import Objective, mean_loss
+
+
+@dataclass(frozen=True)
+class Settings:
+    """How to train; the part of a run's identity that is not data or model."""
+
+    batch_size: int
+    learning_rate: float
+    patience: int
+    seed: int
+    weight_decay: float = 0.0
+    clip: float = 10.0
+
+    def as_dict(self) -> dict[str, Any]:
+        """For JSON."""
+        return asdict(self)
+
+
+class Fitting(pl.LightningModule):
+    """Adam on an objective's loss per event; the rate is halved when dev stops improving."""
+
+    def __init__(self, objective: Objective, settings: Settings) -> None:
+        super().__init__()
+        self.objective, self.settings = objective, settings
+        self.trained = objective.module
+        self.history: list[dict[str, float]] = []
+        self._first_loss: float | None = None
+        self._totals = [0.0, 0.0]
+        self._clock = time.perf_counter()
+        self.plateau: torch.optim.lr_scheduler.ReduceLROnPlateau | None = None
+        self._plateau_state: dict[str, Any] | None = None
+
+    def configure_optimizers(self) -> torch.optim.Optimizer:
+        """Adam, as in the paper."""
+        fused = next(self.trained.parameters()).is_cuda
+        optimizer = torch.optim.Adam(
+            (p for p in self.trained.parameters() if p.requires_grad),
+            lr=self.settings.learning_rate,
+            weight_decay=self.settings.weight_decay,
+            fused=fused,
+        )
+        # Stepped by hand after validation: Lightning would step it after the checkpoint is written.
+        self.plateau = torch.optim.lr_scheduler.ReduceLROnPlateau(
+            optimizer, factor=0.5, patience=max(1, self.settings.patience // 3), threshold=1e-5
+        )
+        if self._plateau_state is not None:
+            self.plateau.load_state_dict(self._plateau_state)
+        return optimizer
+
+    def train_dataloader(self) -> DataLoader[Batch]:
+        """This epoch's batches, in an order that depends on seed and epoch only."""
+        epoch = self.current_epoch
+        groups = self.objective.epoch_batches(self.settings.batch_size, self.settings.seed, epoch)
+        return DataLoader(
+            groups,  # type: ignore[arg-type]
+            batch_size=None,
+            collate_fn=lambda index: self.objective.batch(self.objective.train, np.asarray(index), epoch),
+        )
+
+    def transfer_batch_to_device(self, batch: Batch, device: torch.device, dataloader_idx: int) -> Batch:
+        """Lightning's hook for batches that are not plain tensors."""
+        return batch.to(device)
+
+    def on_train_epoch_start(self) -> None:
+        """Start this epoch's clock and sums."""
+        self._totals, self._clock = [0.0, 0.0], time.perf_counter()
+
+    def training_step(self, batch: Batch, batch_index: int) -> Tensor:
+        """Loss per event; refuses NaN and divergence, naming the batch."""
+        total, events = self.objective.loss(batch, training=True)
+        loss = total / events
+        value = float(loss.detach())
+        if self._first_loss is None:
+            self._first_loss = value
+        # Far worse than where training began: no later step will make up for it.
+        limit = self._first_loss + 10 + 10 * abs(self._first_loss)
+        if not math.isfinite(value):
+            self._refuse(batch, batch_index, f"the loss is {value}")
+        if value > limit:
+            self._refuse(batch, batch_index, f"training diverged: the loss is {value:.4g} nats per event")
+        self._totals[0] += value * events
+        self._totals[1] += events
+        return loss
+
+    def configure_gradient_clipping(
+        self, optimizer: Any, gradient_clip_val: Any = None, gradient_clip_algorithm: Any = None
+    ) -> None:
+        """Clip the gradient's norm, so that one odd stream cannot throw training off."""
+        torch.nn.utils.clip_grad_norm_(self.trained.parameters(), self.settings.clip)
+
+    def on_validation_epoch_end(self) -> None:
+        """Score the dev streams, record the epoch, adjust the learning rate."""
+        dev = mean_loss(self.objective, self.settings.batch_size, self.device)
+        if not math.isfinite(dev):
+            raise TrainingError(
+                f"the dev loss is {dev} after epoch {self.current_epoch}: training diverged. "
+                f"Try a learning rate below {self.settings.learning_rate:g}."
+            )
+        seconds = time.perf_counter() - self._clock
+        optimizer = self.optimizers(use_pl_optimizer=False)
+        assert isinstance(optimizer, torch.optim.Optimizer)
+        row = {
+            "epoch": float(self.current_epoch),
+            "train_loss": self._totals[0] / max(self._totals[1], 1),
+            "dev_loss": dev,
+            "learning_rate": float(optimizer.param_groups[0]["lr"]),
+            "events_per_second": self._totals[1] / max(seconds, 1e-9),
+        }
+        self.history.append(row)
+        for name in ("train_loss", "dev_loss", "learning_rate", "events_per_second"):
+            self.log(name, row[name])
+        assert self.plateau is not None
+        self.plateau.step(dev)
+
+    def validation_step(self, batch: Any, batch_index: int) -> None:
+        """Dev data is scored as a whole in ``on_validation_epoch_end``."""
+
+    def val_dataloader(self) -> DataLoader[int]:
+        """One placeholder batch: Lightning validates only if there is a loader."""
+        return DataLoader([0])  # type: ignore[arg-type]
+
+    def on_save_checkpoint(self, checkpoint: dict[str, Any]) -> None:
+        """Keep the schedule and the history with the weights."""
+        assert self.plateau is not None
+        checkpoint["plateau"] = {
+            k: v for k, v in self.plateau.state_dict().items() if isinstance(v, int | float | str | list)
+        }
+        checkpoint["history"], checkpoint["first_loss"] = self.history, self._first_loss
+
+    def on_load_checkpoint(self, checkpoint: dict[str, Any]) -> None:
+        """Go on where the checkpoint left off (the optimizer does not exist yet when this is called)."""
+        self._plateau_state = checkpoint["plateau"]
+        self.history, self._first_loss = checkpoint["history"], checkpoint["first_loss"]
+
+    def _refuse(self, batch: Batch, batch_index: int, problem: str) -> None:
+        ids = [self.objective.train.ids[i] for i in batch.index.tolist()]
+        shown = ", ".join(repr(i) for i in ids[:5]) + (f" and {len(ids) - 5} more" if len(ids) > 5 else "")
+        longest = float(batch.durations.max()) if len(ids) else 0.0
+        raise TrainingError(
+            f"{problem} at epoch {self.current_epoch}, batch {batch_index} (streams {shown}; "
+            f"{batch.num_events} events, longest duration {longest:.6g}). Look for odd times in these streams, "
+            f"or try a learning rate below {self.settings.learning_rate:g}."
+        )

@@ -1,0 +1,108 @@
+"""A training run's directory: what is being fitted, its metrics, its checkpoints, its result."""
+
+from __future__ import annotations
+
+import csv
+import json
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytorch_lightning as pl
+from pytorch_lightning.callbacks import ModelCheckpoint
+
+from retrodict.errors import TrainingError
+from retrodict.events.atomic import atomic_path
+from retrodict.train.module import Fitting, Settings
+from retrodict.train.objective import Objective
+
+
+class Run:
+    """The files of one fit; the same call finds them again and goes on."""
+
+    def __init__(self, folder: Path, objective: Objective, settings: Settings, about: dict[str, Any]) -> None:
+        self.folder = folder
+        self.identity = {**about, "settings": settings.as_dict(), "data": objective.fingerprint()}
+        self.checkpoints = folder / "checkpoints"
+
+    @property
+    def last(self) -> Path:
+        """The checkpoint to resume from."""
+        return self.checkpoints / "last.safetensors"
+
+    @property
+    def best(self) -> Path:
+        """The checkpoint that did best on dev."""
+        return self.checkpoints / "best.safetensors"
+
+    def is_finished(self, epochs: int) -> bool:
+        """Whether this very fit came to its end here before: it stopped early, or after as many epochs."""
+        found = self._read()
+        if found is None or any(found.get(k) != v for k, v in self.identity.items()):
+            return False
+        return bool(found.get("stopped_early")) or found.get("epochs", 0) >= epochs
+
+    def begin(self, resume: bool) -> Path | None:
+        """Claim the folder; returns the checkpoint to resume from, if there is one."""
+        found = self._read()
+        if found is not None and resume and self.last.exists():
+            differs = [k for k in self.identity if found.get(k) != self.identity[k]]
+            if differs:
+                raise TrainingError(
+                    f"{self.folder} holds a run with another {' and '.join(differs)}. Fit into another "
+                    "directory, repeat the call as it was to resume, or start anew with resume=False."
+                )
+            return self.last
+        if self.checkpoints.exists():
+            shutil.rmtree(self.checkpoints)
+        self._write({})
+        return None
+
+    def finish(self, epochs: int, stopped_early: bool) -> None:
+        """Note that the run came to its end."""
+        self._write({"epochs": epochs, "stopped_early": stopped_early})
+
+    def callbacks(self) -> list[pl.Callback]:
+        """Checkpoints after every epoch (to resume), of the best epoch (to keep), and the metrics table."""
+        common: dict[str, Any] = {"dirpath": self.checkpoints, "save_on_train_epoch_end": True}
+        every = ModelCheckpoint(filename="last", save_top_k=1, enable_version_counter=False, **common)
+        best = ModelCheckpoint(
+            filename="best",
+            monitor="dev_loss",
+            mode="min",
+            save_top_k=1,
+            enable_version_counter=False,
+            **common,
+        )
+        for callback in (every, best):
+            callback.FILE_EXTENSION = ".safetensors"
+        return [_Metrics(self.folder / "metrics.csv"), best, every]
+
+    def _read(self) -> dict[str, Any] | None:
+        file = self.folder / "run.json"
+        try:
+            content = json.loads(file.read_text(encoding="utf-8"))
+        except (OSError, ValueError):
+            return None
+        return content if isinstance(content, dict) else None
+
+    def _write(self, end: dict[str, Any]) -> None:
+        self.folder.mkdir(parents=True, exist_ok=True)
+        with atomic_path(self.folder / "run.json") as side:
+            text = json.dumps({**self.identity, **end}, indent=1)
+            Path(side).write_text(text + "\n", encoding="utf-8")
+
+
+class _Metrics(pl.Callback):
+    """Writes the history as CSV after every epoch, whole, so that a resumed run leaves no gap."""
+
+    def __init__(self, file: Path) -> None:
+        self.file = file
+
+    def on_train_epoch_end(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
+        """Rewrite the table."""
+        assert isinstance(pl_module, Fitting)
+        with atomic_path(self.file) as side, Path(side).open("w", newline="", encoding="utf-8") as out:
+            writer = csv.DictWriter(out, fieldnames=list(pl_module.history[0]))
+            writer.writeheader()
+            writer.writerows(pl_module.history)

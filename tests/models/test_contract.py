@@ -1,0 +1,138 @@
+"""Properties that hold for every model: intensities, integrals, bounds and states agree with each other."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+
+from retrodict.events.batch import make_batch
+from retrodict.events.stream import EventStream
+from retrodict.events.stream_set import StreamSet
+from retrodict.models import Model
+from retrodict.models.quadrature import GaussLegendre, MonteCarlo
+from retrodict.models.simulate import simulate
+from retrodict.models.state import put, take
+from tests.conftest import KINDS, example_model
+
+
+def random_state(model: Model, rows: int, events: int, generator: torch.Generator):
+    """States of ``rows`` random histories of ``events`` events each."""
+    state, time = model.initial((rows,)), torch.zeros(rows, dtype=torch.float64)
+    for _ in range(events):
+        time = time + torch.rand(rows, generator=generator, dtype=torch.float64)
+        state = model.update(state, torch.randint(model.num_types, (rows,), generator=generator), time)
+    return state
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_compensator_is_the_integral_of_the_intensity(kind):
+    model = example_model(kind)
+    state = random_state(model, 6, 4, torch.Generator().manual_seed(0))
+    start, stop = state.time + 0.1, state.time + 1.7
+    nodes, weights = GaussLegendre(40).nodes((), start)
+    rates = model.intensity(state, start[:, None] + (stop - start)[:, None] * nodes)
+    numeric = (rates * weights[:, None]).sum(1) * (stop - start)[:, None]
+    torch.testing.assert_close(model.compensator(state, start, stop), numeric, rtol=1e-6, atol=1e-9)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_many_times_at_once_equal_one_time_each(kind):
+    model = example_model(kind)
+    state = random_state(model, 5, 3, torch.Generator().manual_seed(1))
+    times = state.time[:, None] + torch.linspace(0, 2, 7, dtype=torch.float64)
+    together = model.intensity(state, times)
+    apart = torch.stack([model.intensity(state, times[:, i]) for i in range(7)], 1)
+    torch.testing.assert_close(together, apart, rtol=0, atol=1e-14)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_terms_equal_the_five_methods_event_by_event(kind):
+    model = example_model(kind)
+    streams = simulate(model, 12, end=9.0, seed=2)
+    batch = make_batch(streams, dtype=torch.float64)
+    fast, plain = model.terms(batch, GaussLegendre(8)), Model.terms(model, batch)
+    torch.testing.assert_close(fast.log_intensities, plain.log_intensities, rtol=0, atol=1e-12)
+    torch.testing.assert_close(fast.compensators, plain.compensators, rtol=0, atol=1e-12)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_gradients_equal_those_of_the_plain_computation(kind):
+    model = example_model(kind)
+    batch = make_batch(simulate(model, 7, end=6.0, seed=3), dtype=torch.float64)
+    gradients = []
+    for terms in (model.terms(batch, GaussLegendre(8)), Model.terms(model, batch)):
+        total = terms.log_intensities.sum() - terms.compensators.sum()
+        gradients.append(torch.autograd.grad(total, list(model.parameters())))
+    for fast, plain in zip(*gradients, strict=True):
+        torch.testing.assert_close(fast, plain, rtol=1e-9, atol=1e-10)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_rows_of_a_state_can_be_gathered_and_written_back(kind):
+    model = example_model(kind)
+    state = random_state(model, 5, 3, torch.Generator().manual_seed(4))
+    order = torch.tensor([4, 0, 0, 2])
+    later = state.time.max() + 1
+    at = later.expand(4)
+    torch.testing.assert_close(model.intensity(take(state, order), at), model.intensity(state, later.expand(5))[order])
+    back = put(state, torch.tensor([1, 3]), take(state, torch.tensor([0, 2])))
+    for field, old in zip(back, state, strict=True):
+        assert torch.equal(field[1], old[0])
+        assert torch.equal(field[3], old[2])
+        assert torch.equal(field[4], old[4])
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_empty_streams_and_events_at_both_ends(kind):
+    model = example_model(kind)
+    streams = StreamSet(
+        [EventStream([], [], end=2.0), EventStream([0.0, 1.0, 1.0, 2.0], [0, 1, 1, 2], end=2.0)],
+        types=["a", "b", "c"],
+    )
+    values = model.log_likelihood(streams)
+    state = model.initial((1,))
+    zero, end = torch.zeros(1, dtype=torch.float64), torch.full((1,), 2.0, dtype=torch.float64)
+    torch.testing.assert_close(values[:1], -model.compensator(state, zero, end).sum(-1))
+    assert torch.isfinite(values).all()
+    assert model.log_likelihood(StreamSet([], types=["a", "b", "c"])).shape == (0,)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_likelihood_does_not_depend_on_the_start_or_the_batch(kind):
+    model = example_model(kind)
+    streams = simulate(model, 30, end=7.0, seed=5)
+    shifted = StreamSet(
+        [EventStream(s.times + 100, s.types, start=100.0, end=107.0, id=s.id) for s in streams],
+        types=streams.types,
+    )
+    values = model.log_likelihood(streams)
+    torch.testing.assert_close(model.log_likelihood(shifted), values, rtol=0, atol=1e-9)
+    torch.testing.assert_close(model.log_likelihood(streams, batch_size=4), values, rtol=0, atol=1e-9)
+    torch.testing.assert_close(model.log_likelihood(streams[::-1]).flip(0), values, rtol=0, atol=1e-9)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_single_precision_agrees_with_double_even_late_on_the_axis(kind):
+    model = example_model(kind)
+    streams = simulate(model, 20, end=20.0, seed=6)
+    late = StreamSet(
+        [EventStream(s.times + 1e7, s.types, start=1e7, end=1e7 + 20.0, id=s.id) for s in streams],
+        types=streams.types,
+    )
+    exact = model.log_likelihood(late)
+    single = model.float().log_likelihood(late)
+    assert single.dtype == torch.float32
+    np.testing.assert_allclose(single.detach(), exact.detach(), rtol=2e-5, atol=2e-4)
+
+
+def test_monte_carlo_integral_is_unbiased():
+    model = example_model("neural_hawkes")
+    batch = make_batch(simulate(model, 4, end=6.0, seed=7), dtype=torch.float64)
+    generator = torch.Generator().manual_seed(0)
+    with torch.no_grad():
+        exact = model.batch_log_likelihood(batch, GaussLegendre(20))
+        draws = torch.stack([model.batch_log_likelihood(batch, MonteCarlo(1, generator)) for _ in range(2000)])
+    error = (draws.mean(0) - exact) / (draws.std(0) / 2000**0.5)
+    assert error.abs().max() < 3.5
+    assert draws.std(0).min() > 1e-3

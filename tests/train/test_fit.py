@@ -1,0 +1,198 @@
+"""Fitting: it finds what there is to find, survives a kill, and says which batch broke it."""
+
+from __future__ import annotations
+
+import csv
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+from retrodict.errors import DataError, DataNotice, ModelError, TrainingError
+from retrodict.events.stream import EventStream
+from retrodict.events.stream_set import StreamSet
+from retrodict.models import Hawkes, NeuralHawkes, Poisson
+from retrodict.models.simulate import simulate
+from retrodict.models.store import load_model
+from retrodict.train.checkpoint import SafetensorsCheckpoints
+from retrodict.train.fit import fit
+
+TRUTH = Hawkes([0.3, 0.2], [[0.1, 0.6], [0.5, 0.0]], 2.0)
+
+
+@pytest.fixture(scope="module")
+def data():
+    return simulate(TRUTH, 120, end=15.0, seed=1), simulate(TRUTH, 60, end=15.0, seed=2)
+
+
+def test_a_neural_hawkes_process_learns_what_a_poisson_process_cannot(data):
+    train, dev = data
+    neural = fit(NeuralHawkes(2, 16), train, dev, epochs=30, learning_rate=0.01, progress=False)
+    per_event = lambda model: float(model.log_likelihood(dev).sum().detach()) / dev.num_events  # noqa: E731
+    poisson = Poisson.from_streams(train)
+    assert per_event(poisson) + 0.03 < per_event(neural) < per_event(TRUTH) + 0.01
+    record = neural.training_record
+    assert record["dev_log_likelihood_per_event"] == pytest.approx(per_event(neural), abs=1e-3)
+    assert neural.types == train.types
+
+
+def test_the_best_epoch_is_kept_not_the_last(data):
+    train, dev = data
+    model = fit(NeuralHawkes(2, 8), train[:10], dev, epochs=40, patience=5, learning_rate=0.1, progress=False)
+    best = model.training_record["dev_log_likelihood_per_event"]
+    assert model.training_record["epochs"] < 40
+    assert float(model.log_likelihood(dev).sum().detach()) / dev.num_events == pytest.approx(best, abs=1e-3)
+
+
+def test_same_seed_same_model_other_seed_other_model(data):
+    train, dev = data
+    fitted = [fit(NeuralHawkes, train, dev, epochs=2, seed=s, progress=False).state_dict() for s in (3, 3, 4)]
+    assert all(torch.equal(fitted[0][k], fitted[1][k]) for k in fitted[0])
+    assert not torch.equal(fitted[0]["readout"], fitted[2]["readout"])
+
+
+SCRIPT = """
+import sys, time
+from retrodict.models import Hawkes, NeuralHawkes
+from retrodict.models.simulate import simulate
+from retrodict.train import fit as module
+from retrodict.train.module import Fitting
+truth = Hawkes([0.3, 0.2], [[0.1, 0.6], [0.5, 0.0]], 2.0)
+train, dev = simulate(truth, 120, end=15.0, seed=1), simulate(truth, 60, end=15.0, seed=2)
+step = Fitting.training_step
+def slow(self, batch, index):
+    print(f"epoch {self.current_epoch} batch {index}", flush=True)
+    time.sleep(float(sys.argv[2]))
+    return step(self, batch, index)
+Fitting.training_step = slow
+module.fit(NeuralHawkes, train, dev, epochs=6, batch_size=30, seed=5, learning_rate=0.1, patience=3, directory=sys.argv[1], progress=False)
+"""
+
+
+def weights(folder: Path) -> dict[str, torch.Tensor]:
+    return load_model(folder).state_dict()
+
+
+COMMAND = [sys.executable, "-c", SCRIPT]
+
+
+@pytest.fixture(scope="module")
+def uninterrupted(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("whole")
+    subprocess.run([*COMMAND, str(folder), "0"], check=True, capture_output=True)
+    return folder
+
+
+@pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGINT])
+def test_a_killed_fit_resumes_to_the_same_result(uninterrupted, tmp_path, how):
+    process = subprocess.Popen([*COMMAND, str(tmp_path), "0.1"], stdout=subprocess.PIPE, text=True)
+    for line in process.stdout:
+        if line.startswith("epoch 3 batch 2"):
+            os.kill(process.pid, how)
+            break
+    process.stdout.close()
+    assert process.wait(60) != 0
+    assert not (tmp_path / "model.json").exists()
+    again = subprocess.run([*COMMAND, str(tmp_path), "0"], check=True, capture_output=True, text=True)
+    assert again.stdout.splitlines()[0] == "epoch 3 batch 0"
+    whole, cut = weights(uninterrupted), weights(tmp_path)
+    assert all(torch.equal(whole[name], cut[name]) for name in whole)
+    strip = lambda rows: [(r["epoch"], r["train_loss"], r["dev_loss"], r["learning_rate"]) for r in rows]  # noqa: E731
+    tables = [strip(csv.DictReader((folder / "metrics.csv").open())) for folder in (uninterrupted, tmp_path)]
+    assert tables[0] == tables[1]
+    assert len({row[3] for row in tables[0]}) > 1  # the schedule is part of what must survive
+
+
+def test_a_finished_fit_is_not_repeated_and_another_is_refused(data, tmp_path):
+    train, dev = data
+    arguments = {"epochs": 2, "directory": tmp_path, "progress": False}
+    first = fit(NeuralHawkes, train, dev, **arguments)
+    before = time.perf_counter()
+    with pytest.warns(DataNotice, match="this fit had finished"):
+        second = fit(NeuralHawkes, train, dev, **arguments)
+    assert time.perf_counter() - before < 5
+    assert torch.equal(first.readout, second.readout)
+    with pytest.raises(TrainingError, match=r"holds a run with another .*data\. Fit into another directory"):
+        fit(NeuralHawkes, train[:50], dev, **arguments)
+    with pytest.raises(TrainingError, match=r"holds a run with another settings"):
+        fit(NeuralHawkes, train, dev, seed=9, **arguments)
+    fit(NeuralHawkes, train, dev, seed=9, resume=False, **arguments)
+    longer = fit(NeuralHawkes, train, dev, seed=9, **{**arguments, "epochs": 3})
+    assert longer.training_record["epochs"] == 3
+    with (tmp_path / "metrics.csv").open() as table:
+        assert len(list(csv.DictReader(table))) == 3
+    assert json.loads((tmp_path / "run.json").read_text())["epochs"] == 3
+    assert list((tmp_path / "logs").glob("events.out.tfevents*"))
+
+
+def test_no_pickle_is_written(data, tmp_path):
+    train, dev = data
+    fit(NeuralHawkes, train, dev, epochs=1, directory=tmp_path, progress=False)
+    checkpoints = sorted(p.name for p in (tmp_path / "checkpoints").iterdir())
+    assert checkpoints == ["best.safetensors", "last.safetensors"]
+    content = SafetensorsCheckpoints().load_checkpoint(tmp_path / "checkpoints" / "last.safetensors")
+    assert content["optimizer_states"][0]["state"][0]["exp_avg"].shape
+    for path in tmp_path.rglob("*"):
+        if path.is_file():
+            assert path.read_bytes()[:2] not in (b"PK", b"\x80\x02", b"\x80\x04"), path
+
+
+def test_a_nan_loss_names_the_batch():
+    """An infinite excitation cannot be built, but a weight can turn NaN."""
+    streams = StreamSet([EventStream([0.5, 1.0], [0, 0], end=2.0, id=f"s{i}") for i in range(4)], types=["a"])
+    model = NeuralHawkes(1, 4)
+    with torch.no_grad():
+        model.readout.fill_(float("nan"))
+    with pytest.raises(TrainingError, match=r"the loss is nan at epoch 0, batch 0 \(streams 's\d', .*8 events"):
+        fit(model, streams, streams, progress=False)
+
+
+def test_divergence_names_the_batch_and_the_remedy(data):
+    train, dev = data
+    with pytest.raises(TrainingError, match=r"diverged.*learning rate below 1e\+04|loss is .* learning rate below"):
+        fit(NeuralHawkes(2, 8), train, dev, learning_rate=1e4, epochs=20, progress=False)
+
+
+def test_bad_requests_are_refused_before_any_work(data, tmp_path):
+    train, dev = data
+    empty = StreamSet([EventStream([], [], end=1.0)], types=["0", "1"])
+    with pytest.raises(DataError, match="no events to train on"):
+        fit(NeuralHawkes, empty, dev)
+    with pytest.raises(DataError, match="no dev streams"):
+        fit(NeuralHawkes, train, train[:0])
+    with pytest.raises(DataError, match="one stream is not enough"):
+        fit(NeuralHawkes, train[:1])
+    with pytest.raises(ModelError, match="epochs must be at least 1"):
+        fit(NeuralHawkes, train, dev, epochs=0)
+    with pytest.raises(ModelError, match="the model has 5 types but the streams have 2"):
+        fit(NeuralHawkes(5, 4), train, dev)
+    (tmp_path / "run.json").write_text("not json")
+    (tmp_path / "checkpoints").mkdir()
+    (tmp_path / "checkpoints" / "last.safetensors").write_bytes(b"junk")
+    fit(Poisson, train, dev, epochs=1, directory=tmp_path, progress=False)
+    (tmp_path / "checkpoints" / "last.safetensors").write_bytes(b"junk")
+    with pytest.raises(TrainingError, match=r"last.safetensors cannot be read .* resume=False"):
+        fit(Poisson, train, dev, epochs=2, directory=tmp_path, progress=False)
+
+
+def test_without_dev_a_tenth_is_set_aside(data):
+    train, _ = data
+    model = fit(Poisson, train, epochs=1, progress=False)
+    assert model.training_record["train_streams"] == 108
+
+
+def test_progress_shows_a_line_an_epoch(data, capsys):
+    train, dev = data
+    fit(Poisson, train, dev, epochs=2)
+    shown = capsys.readouterr().err
+    assert "epoch 1: nats per event: train" in shown
+    assert "epoch 2:" in shown
+    assert "events/s" in shown
+    assert np.all([word not in shown for word in ("GPU available", "TPU", "Trainer")])
