@@ -49,8 +49,8 @@ def test_the_cell_is_the_papers():
 def test_scan_gradients_by_finite_differences():
     torch.manual_seed(1)
     lstm = ContinuousTimeLSTM(4, 3).double()
-    types = torch.randint(4, (2, 5))
-    gaps = torch.rand(2, 5, dtype=torch.float64)
+    types = torch.randint(4, (5, 2))
+    gaps = torch.rand(5, 2, dtype=torch.float64)
 
     def run(by_type, by_hidden, bias):
         lstm2 = ContinuousTimeLSTM(4, 3).double()

@@ -72,7 +72,8 @@ def slow(self, batch, index):
     time.sleep(float(sys.argv[2]))
     return step(self, batch, index)
 Fitting.training_step = slow
-module.fit(NeuralHawkes, train, dev, epochs=6, batch_size=30, seed=5, learning_rate=0.1, patience=3, directory=sys.argv[1], progress=False)
+settings = dict(epochs=6, batch_size=30, seed=5, learning_rate=0.1, patience=3)
+module.fit(NeuralHawkes, train, dev, directory=sys.argv[1], progress=False, **settings)
 """
 
 

@@ -125,7 +125,7 @@ class EventStream:
             and np.array_equal(self.times, other.times)
             and np.array_equal(self.types, other.types)
             and self.columns.keys() == other.columns.keys()
-            and all(np.array_equal(v, other.columns[n]) for n, v in self.columns.items())
+            and all(same_values(v, other.columns[n]) for n, v in self.columns.items())
         )
 
     __hash__ = None  # type: ignore[assignment]
@@ -155,6 +155,12 @@ def _array(values: Any, name: str, stream: Hashable | None) -> NDArray[Any]:
             remedy=f"pass one-dimensional {name}, one entry for each event",
         )
     return array if array.size else array.astype(np.int64)
+
+
+def same_values(one: NDArray[Any], two: NDArray[Any]) -> bool:
+    """Whether two columns are equal, where a missing value (NaN, NaT) equals a missing value."""
+    missing = one.dtype.kind in "fcmM" and two.dtype.kind in "fcmM"
+    return np.array_equal(one, two, equal_nan=missing)
 
 
 def check_events(

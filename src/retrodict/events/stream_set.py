@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from retrodict.errors import DataError
-from retrodict.events.stream import EventStream, check_events
+from retrodict.events.stream import EventStream, check_events, same_values
 from retrodict.events.time_axis import TimeAxis
 
 if TYPE_CHECKING:
@@ -68,9 +68,7 @@ class StreamSet:
         highest = max((int(s.types.max()) for s in streams if len(s)), default=-1)
         names = [str(k) for k in range(highest + 1)] if types is None else list(types)
         for stream, name in zip(streams, ids, strict=True):
-            check_events(
-                stream.times, stream.types, stream.start, stream.end, stream=name, num_types=len(names)
-            )
+            check_events(stream.times, stream.types, stream.start, stream.end, stream=name, num_types=len(names))
         self._set(
             _concatenate([s.times for s in streams], np.float64),
             _concatenate([s.types for s in streams], np.int64),
@@ -98,9 +96,7 @@ class StreamSet:
     ) -> StreamSet:
         """Wrap arrays that were validated already (no copy); ids and names must still be unique."""
         streams = object.__new__(cls)
-        streams._set(
-            event_times, event_types, offsets, starts, ends, ids, types, columns or {}, axis or TimeAxis()
-        )
+        streams._set(event_times, event_types, offsets, starts, ends, ids, types, columns or {}, axis or TimeAxis())
         return streams
 
     def _set(
@@ -251,7 +247,7 @@ class StreamSet:
         An empty stream is one row with neither time nor type, so that nothing is lost. ``library`` is
         "pandas" or "polars".
         """
-        from retrodict.events.tables import to_frame
+        from retrodict.events.io.tables import to_frame
 
         return to_frame(self, library)
 
@@ -265,7 +261,7 @@ class StreamSet:
                 for name in ("event_times", "event_types", "offsets", "starts", "ends")
             )
             and self.columns.keys() == other.columns.keys()
-            and all(np.array_equal(v, other.columns[n]) for n, v in self.columns.items())
+            and all(same_values(v, other.columns[n]) for n, v in self.columns.items())
         )
 
     __hash__ = None  # type: ignore[assignment]

@@ -1,8 +1,24 @@
-"""What the numbers on the time axis mean: a unit, and for calendar data an origin and a time zone."""
+"""What the numbers on the time axis mean: a unit, and for calendar data an origin and a time zone.
+
+>>> axis = TimeAxis("hour", origin=0)
+>>> axis.from_instants(np.array([5_400_000_000_000]))
+array([1.5])
+>>> axis.to_instants(np.array([1.5]))
+array([5400000000000])
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import re
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from typing import Any
+from zoneinfo import ZoneInfo
+
+import numpy as np
+from numpy.typing import NDArray
+
+from retrodict.errors import DataError
 
 SECONDS = {
     "nanosecond": 1e-9,
@@ -39,3 +55,50 @@ class TimeAxis:
     def scale(self) -> float | None:
         """Seconds in one unit, where the unit is a known one."""
         return None if self.unit is None else SECONDS.get(self.unit)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values, for a file's metadata."""
+        return asdict(self)
+
+    @classmethod
+    def from_dict(cls, facts: Mapping[str, Any]) -> TimeAxis:
+        """The axis that ``to_dict`` described; ValueError if this is no such thing."""
+        kinds = {"unit": str, "origin": int, "timezone": str}
+        good = all(key in kinds and isinstance(value, kinds[key] | None) for key, value in facts.items())
+        calendar = facts.get("origin") is not None
+        if not good or (calendar and facts.get("unit") not in SECONDS) or not _is_zone(facts.get("timezone")):
+            raise ValueError(f"{dict(facts)!r} is not a time axis")
+        return cls(**facts)
+
+    def from_instants(self, instants: NDArray[np.int64]) -> NDArray[np.float64]:
+        """Times in units since the origin, from nanoseconds since 1970 (calendar axes only)."""
+        origin, step = self._calendar()
+        # Whole units and the rest apart: one division of the sum would lose the last digits.
+        whole, rest = np.divmod(instants - origin, step)
+        return whole + rest / step
+
+    def to_instants(self, times: NDArray[np.float64]) -> NDArray[np.int64]:
+        """Nanoseconds since 1970 (calendar axes only); what was read to the microsecond comes back so."""
+        origin, step = self._calendar()
+        whole = np.floor(times)
+        instants = whole.astype(np.int64) * step + np.rint((times - whole) * step).astype(np.int64) + origin
+        # A float64 of hours is a few nanoseconds off the instant it came from: give the instant itself back.
+        snapped = (instants + 500) // 1000 * 1000
+        return np.where(self.from_instants(snapped) == times, snapped, instants)
+
+    def _calendar(self) -> tuple[int, int]:
+        if self.origin is None or self.scale is None:
+            raise DataError(
+                f"{self} does not say which instants its times stand for",
+                remedy=f"give it an origin and one of the units {', '.join(SECONDS)}",
+            )
+        return self.origin, round(self.scale * 1e9)
+
+
+def _is_zone(name: str | None) -> bool:
+    if name is None or re.fullmatch(r"[+-]\d\d:\d\d", name):
+        return True
+    try:
+        return ZoneInfo(name).key == name
+    except (KeyError, ValueError, OSError):  # unknown, malformed, or a folder of zones
+        return False

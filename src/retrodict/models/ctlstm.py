@@ -59,15 +59,14 @@ class ContinuousTimeLSTM(nn.Module):
         return Cells(f * cell + i * z, f_bar * cells.target + i_bar * z, F.softplus(decay), o)
 
     def scan(self, types: Tensor, gaps: Tensor) -> tuple[Cells, Tensor]:
-        """Read whole streams from the zero state.
+        """Read B whole streams from the zero state.
 
-        ``types`` [B, L+1] are the inputs in reading order (the boundary event first), ``gaps`` [B, L+1] the
-        time that passes after each. Returns the cells after each input, [B, L+1, D] each, and the hidden
-        states at the end of each gap, [B, L+1, D].
+        ``types`` [N, B] are the inputs in reading order (the boundary event first), ``gaps`` [N, B] the time
+        that passes after each. Returns the cells after each input, [N, B, D] each, and the hidden states at
+        the end of each gap, [N, B, D].
         """
-        table = self.bias + self.by_type
-        *fields, hidden = run_scan(table, self.by_hidden, types.t(), gaps.t())
-        return Cells(*(field.transpose(0, 1) for field in fields)), hidden.transpose(0, 1)
+        *fields, hidden = run_scan(self.bias + self.by_type, self.by_hidden, types, gaps)
+        return Cells(*fields), hidden
 
 
 def cell_at(cells: Cells, elapsed: Tensor) -> Tensor:

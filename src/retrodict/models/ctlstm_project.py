@@ -48,7 +48,8 @@ class _Project(torch.autograd.Function):
             e, s = fade[rows], squashed[rows]
             torch.mul(decay[rows, None], -elapsed[rows, :, None], out=e).exp_()
             low = target[rows, None]
-            torch.addcmul(low, (start[rows] - target[rows])[:, None], e, out=s).tanh_()
+            torch.addcmul(low, (start[rows] - target[rows])[:, None], e, out=s)
+            s.mul_(2).sigmoid_().mul_(2).sub_(1)  # tanh, several times faster on a CPU
             torch.matmul(output[rows, None] * s, across, out=result[rows])
         ctx.save_for_backward(start, target, output, elapsed, readout, fade, squashed)
         return result

@@ -114,22 +114,19 @@ class NeuralHawkes(Model):
         return (rates * weights[:, None]).sum(-2) * length.to(self.dtype)[..., None]
 
     def terms(self, batch: Batch, integral: Integral | None = None) -> Terms:
-        """One scan of the LSTM, then all intensities at once."""
+        """One scan of the LSTM, then all intensities at once; inside, time runs along the first dimension."""
         B, L = batch.types.shape
-        bos = torch.full((B, 1), self.boundary, device=self.device)
-        gaps = batch.gaps / self.time_scale.to(self.dtype)
-        cells, hidden = self.lstm.scan(torch.cat([bos, batch.types], 1), gaps)
-        projected = hidden[:, :L] @ self.readout.t()
-        own = projected.gather(-1, batch.types[..., None])[..., 0]
-        logs = self._log_rates(own, batch.types)
-        logs = torch.where(batch.mask, logs, 0.0)
-        # Padding and gaps of length zero have nothing to integrate: only real gaps are worked on.
-        real = gaps > 0
+        types = batch.types.t()
+        gaps = (batch.gaps / self.time_scale.to(self.dtype)).t().contiguous()
+        bos = types.new_full((1, B), self.boundary)
+        cells, hidden = self.lstm.scan(torch.cat([bos, types]), gaps)
+        own = (hidden[:L] @ self.readout.t()).gather(-1, types[..., None])[..., 0]
+        logs = torch.where(batch.mask.t(), self._log_rates(own, types), 0.0)
         positions, weights = (integral or GaussLegendre()).nodes(gaps.shape, gaps)
-        elapsed = (gaps[..., None] * positions)[real]
-        rates = self._softplus(project(Cells(*(field[real] for field in cells)), elapsed, self.readout))
-        areas = torch.zeros_like(gaps).masked_scatter(real, (rates.sum(-1) @ weights) * gaps[real])
-        return Terms(logs, areas)
+        elapsed = (gaps[..., None] * positions).flatten(0, 1)
+        rates = self._softplus(project(Cells(*(field.flatten(0, 1) for field in cells)), elapsed, self.readout))
+        areas = (rates.sum(-1) @ weights).view(L + 1, B) * gaps
+        return Terms(logs.t(), areas.t())
 
     def adapt(self, streams: StreamSet) -> None:
         """Also, once and unless a time scale was given, choose it (the mean gap) and start the rates right.

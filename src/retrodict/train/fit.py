@@ -47,6 +47,7 @@ def fit(
     batch_size: int = 50,
     learning_rate: float | None = None,
     weight_decay: float = 0.0,
+    averaging: float = 0.995,
     patience: int = 12,
     seed: int = 0,
     resume: bool = True,
@@ -72,7 +73,7 @@ def fit(
             train = model.matched(train)
             model.adapt(train)
     rate = model.learning_rate if learning_rate is None else learning_rate
-    settings = Settings(batch_size, rate, patience, seed, weight_decay)
+    settings = Settings(batch_size, rate, patience, seed, weight_decay, averaging)
     objective = Likelihood(model, train, model.matched(dev))
     with contextlib.ExitStack() as stack:
         folder = directory or stack.enter_context(tempfile.TemporaryDirectory())
@@ -128,9 +129,12 @@ def train_objective(
             enable_model_summary=False,
         )
         _run_trainer(trainer, fitting, checkpoint)
-        best = SafetensorsCheckpoints().load_checkpoint(run.best)
-        fitting.load_state_dict(best["state_dict"])
     module.to(home)
+    best = SafetensorsCheckpoints().load_checkpoint(run.best)["average"]
+    with torch.no_grad():
+        for name, parameter in module.named_parameters():
+            if name in best:
+                parameter.copy_(best[name])
     if isinstance(module, Model):
         module.training_record = _record(fitting, time.perf_counter() - began)
     return fitting

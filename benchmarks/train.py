@@ -1,0 +1,163 @@
+"""How fast NeuralHawkes trains: events per second of a training epoch, beside the floor and a peer.
+
+    python benchmarks/train.py ../shared/data/nyc_taxi_2013/train_long.jsonl.gz --hidden 256
+    python benchmarks/train.py ../shared/data/nyc_taxi_2013/train_long.jsonl.gz --hidden 64 --peer
+    python benchmarks/train.py STREAMS --hidden 256 --device cuda --batch 50 256 1024
+
+The floor is the matrix products alone that one epoch cannot do without (recurrent weights forwards, their
+two gradients, and the readout), at the same shapes, in the same run. The peer is EasyTPP's NHP
+(``pip install easy-tpp==0.3.0``) on the same streams, with its default of 20 integration points a gap.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import statistics
+import time
+from collections.abc import Callable
+
+import numpy as np
+import torch
+
+import retrodict as rd
+from retrodict.events.batch import batches_by_length, make_batch
+
+NODES = 4
+
+
+def timed(run: Callable[[], None], device: str) -> float:
+    if device == "cuda":
+        torch.cuda.synchronize()
+    begin = time.perf_counter()
+    run()
+    if device == "cuda":
+        torch.cuda.synchronize()
+    return time.perf_counter() - begin
+
+
+def ours(streams: rd.StreamSet, hidden: int, batch_size: int, device: str) -> Callable[[], None]:
+    torch.manual_seed(0)
+    model = rd.NeuralHawkes.from_streams(streams, hidden).to(device)
+    optimizer = torch.optim.Adam(model.parameters(), 1e-3, fused=device == "cuda")
+    generator = np.random.default_rng(0)
+
+    def epoch() -> None:
+        for index in batches_by_length(streams.lengths, batch_size, generator):
+            batch = make_batch(streams, index).to(device)
+            optimizer.zero_grad(set_to_none=True)
+            loss = -model.batch_log_likelihood(batch, rd.GaussLegendre(NODES)).sum() / batch.num_events
+            loss.backward()
+            optimizer.step()
+
+    return epoch
+
+
+def floor(streams: rd.StreamSet, hidden: int, batch_size: int, device: str) -> Callable[[], None]:
+    D, K = hidden, streams.num_types
+    weights = torch.randn(D, 7 * D, device=device)
+    back = weights.t().contiguous()
+    readout = torch.randn(D, K, device=device)
+    groups = batches_by_length(streams.lengths, batch_size)
+    shapes = [(len(g), int(streams.lengths[g].max()) + 1) for g in groups]
+    widest = max(b * n for b, n in shapes)
+    h = torch.randn(widest, D, device=device)
+    gates = torch.randn(widest, 7 * D, device=device)
+    states = torch.randn(widest * NODES, D, device=device)
+    rates = torch.randn(widest * NODES, K, device=device)
+
+    def epoch() -> None:
+        for rows, steps in shapes:
+            for _ in range(steps):
+                h[:rows] @ weights
+                gates[:rows] @ back
+            total = rows * steps
+            h[:total].t() @ gates[:total]
+            states[: total * NODES] @ readout
+            rates[: total * NODES] @ readout.t()
+            rates[: total * NODES].t() @ states[: total * NODES]
+
+    return epoch
+
+
+def peer(streams: rd.StreamSet, hidden: int, batch_size: int, device: str) -> Callable[[], None]:
+    from easy_tpp.config_factory.model_config import ModelConfig
+    from easy_tpp.model.nhp import NHP
+
+    K = streams.num_types
+    config = ModelConfig(
+        hidden_size=hidden,
+        num_event_types=K,
+        num_event_types_pad=K + 1,
+        event_pad_index=K,
+        loss_integral_num_sample_per_step=20,
+        gpu=0 if device == "cuda" else -1,
+    )
+    torch.manual_seed(0)
+    model = NHP(config).to(device)
+    optimizer = torch.optim.Adam(model.parameters(), 1e-3)
+    generator = np.random.default_rng(0)
+
+    def epoch() -> None:
+        for index in batches_by_length(streams.lengths, batch_size, generator):
+            batch = make_batch(streams, index).to(device)
+            times, mask = batch.times.float(), batch.mask
+            gaps = torch.where(mask, batch.gaps[:, :-1], 0.0)
+            types = torch.where(mask, batch.types, K)
+            optimizer.zero_grad(set_to_none=True)
+            loss, events = model.loglike_loss(
+                time_seqs=times, time_delta_seqs=gaps, type_seqs=types, seq_non_pad_mask=mask, attention_mask=None
+            )
+            (loss / events).backward()
+            optimizer.step()
+
+    return epoch
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("streams")
+    parser.add_argument("--hidden", type=int, default=256)
+    parser.add_argument("--batch", type=int, nargs="+", default=[50])
+    parser.add_argument("--device", default="cpu", choices=["cpu", "cuda"])
+    parser.add_argument("--threads", type=int, default=1)
+    parser.add_argument("--epochs", type=int, default=3, help="timed epochs; the median counts")
+    parser.add_argument("--most", type=int, help="use only so many streams")
+    parser.add_argument("--repeat", type=int, default=1, help="repeat the streams so often (to fill large batches)")
+    parser.add_argument("--precision", default="highest", choices=["highest", "high"], help="high: tf32 on a GPU")
+    parser.add_argument("--peer", action="store_true")
+    options = parser.parse_args()
+    torch.set_num_threads(options.threads)
+    torch.set_float32_matmul_precision(options.precision)
+    streams = rd.read_events(options.streams)[: options.most]
+    if options.repeat > 1:
+        streams = rd.StreamSet(
+            (rd.EventStream(s.times, s.types, s.start, s.end) for _ in range(options.repeat) for s in streams),
+            types=streams.types,
+        )
+    contenders = {"retrodict": ours, "floor": floor} | ({"easytpp": peer} if options.peer else {})
+    for batch_size in options.batch:
+        epochs = {n: make(streams, options.hidden, batch_size, options.device) for n, make in contenders.items()}
+        seconds: dict[str, list[float]] = {name: [] for name in epochs}
+        for run in epochs.values():
+            run()
+        for _ in range(options.epochs):  # interleaved, so that a busy moment hits all alike
+            for name, run in epochs.items():
+                seconds[name].append(timed(run, options.device))
+        rate = {name: streams.num_events / statistics.median(times) for name, times in seconds.items()}
+        result = {
+            "hidden": options.hidden,
+            "batch": batch_size,
+            "device": torch.cuda.get_device_name() if options.device == "cuda" else f"cpu, {options.threads} thread",
+            "precision": options.precision,
+            "events": streams.num_events,
+            "events_per_second": {name: round(value) for name, value in rate.items()},
+            "times_the_floor": round(rate["floor"] / rate["retrodict"], 2),
+        }
+        if options.peer:
+            result["times_faster_than_easytpp"] = round(rate["retrodict"] / rate["easytpp"], 2)
+        print(json.dumps(result), flush=True)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,306 @@
+"""Columns of times: numbers, datetimes with or without a zone, or text that reads as either.
+
+Datetimes are held as instants, integer nanoseconds since 1970-01-01 UTC, so that summer time and time
+zones are settled once, here. Naive datetimes are counted as if they were UTC.
+"""
+
+from __future__ import annotations
+
+import datetime
+import re
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from retrodict.errors import DataError
+from retrodict.events.io.request import Places, Request
+from retrodict.events.time_axis import SECONDS, TimeAxis
+
+# After the time of day: Z, +01, +0100 or +01:00. (RE2, as Arrow has it.)
+_OFFSET = r"[T ]\d\d.*?(?P<offset>Z|[+-]\d\d(?::?\d\d)?)$"
+_ISO = "write it as a number or in ISO 8601, such as 2013-01-01T08:30:00 or 2013-01-01T08:30:00+01:00"
+_ONE_ZONE = (
+    'pass timezone="UTC" (or the zone the times belong to): times with an offset are converted to it, '
+    "times without one are taken to be in it"
+)
+_DAY = 86_400_000_000_000
+
+
+class TimeColumn(NamedTuple):
+    """``values`` [R]: float64 numbers, or int64 instants when ``calendar``; ``missing`` [R].
+
+    ``zone`` is the time zone of instants, None for naive ones; ``label`` names the column in messages.
+    ``constant``: the one value [1] holds for every stream.
+    """
+
+    values: NDArray[Any]
+    missing: NDArray[np.bool_]
+    calendar: bool
+    zone: str | None
+    label: str
+    constant: bool = False
+
+
+def read_time_column(column: pa.Array, label: str, request: Request, places: Places) -> TimeColumn:
+    """The times in an Arrow array [R], of any type that can stand for times."""
+    if pa.types.is_dictionary(column.type):
+        column = column.cast(column.type.value_type)
+    kind = column.type
+    if pa.types.is_date(kind):
+        column = column.cast(pa.timestamp("ms"))
+    elif pa.types.is_large_string(kind) or pa.types.is_string(kind):
+        return _read_text(pc.utf8_trim_whitespace(column), label, request, places)
+    elif pa.types.is_duration(kind):
+        raise request.error(
+            f"{label} holds durations",
+            "convert them to numbers, for example with .dt.total_seconds(), and pass unit='second'",
+        )
+    elif not (
+        pa.types.is_integer(kind)
+        or pa.types.is_floating(kind)
+        or pa.types.is_decimal(kind)
+        or pa.types.is_timestamp(kind)
+        or pa.types.is_null(kind)
+    ):
+        raise request.error(f"{label} holds {kind} values, which cannot be times", "give numbers, datetimes or text")
+    if pa.types.is_timestamp(column.type):
+        return _read_timestamps(column, label, request, places)
+
+    def fail(row: int) -> DataError:
+        return _error(
+            row,
+            f"{label}: {column[row]} has more digits than a float64 can hold",
+            "convert counts of nanoseconds to datetimes, or subtract a common start",
+            request,
+            places,
+        )
+
+    return _numbers(convert(column, lambda part: part.cast(pa.float64()), fail), label)
+
+
+def read_time_value(value: Any, label: str, request: Request) -> TimeColumn:
+    """One time given as an argument: a number, a datetime, or text; a column [1]."""
+    if isinstance(value, int | float | np.number) and not isinstance(value, bool):
+        return TimeColumn(np.array([float(value)]), np.array([False]), False, None, label, constant=True)
+    if isinstance(value, datetime.datetime | datetime.date):
+        value = value.isoformat()
+    elif isinstance(value, np.datetime64):
+        value = str(value)
+    elif not isinstance(value, str):
+        raise request.error(
+            f"{label} is {value!r}, which is neither a column nor a time",
+            "give the name of a column, a number or a datetime",
+        )
+    return _read_text(pa.array([value], pa.string()), label, request, None)._replace(constant=True)
+
+
+def _numbers(column: pa.Array, label: str) -> TimeColumn:
+    missing = to_mask(column.is_null(nan_is_null=True))
+    values = column.fill_null(np.nan).to_numpy(zero_copy_only=False)
+    return TimeColumn(values, missing, False, None, label)
+
+
+def _read_timestamps(column: pa.Array, label: str, request: Request, places: Places) -> TimeColumn:
+    zone = column.type.tz
+    check_timezone(zone, f"the time zone of {label}", request)
+
+    def fail(row: int) -> DataError:
+        return _error(
+            row,
+            f"{label}: {column[row]} lies outside the years 1678 to 2261",
+            "correct the date; use plain numbers for other epochs",
+            request,
+            places,
+        )
+
+    instants = convert(column, lambda part: part.cast(pa.timestamp("ns", zone)), fail)
+    if zone is None and request.timezone is not None:
+        instants = _localise(instants, label, request, places, request.timezone)
+        zone = request.timezone
+    return _instants(instants, label, zone)
+
+
+def _read_text(column: pa.Array, label: str, request: Request, places: Places | None) -> TimeColumn:
+    """Numbers or ISO 8601 datetimes; the first value says which."""
+
+    def fail(row: int) -> DataError:
+        return _error(row, f"{label}: cannot read {column[row].as_py()!r} as a time", _ISO, request, places)
+
+    first = column.drop_null()[:1]
+    if not len(first) or _is_number(first):
+        return _numbers(convert(column, lambda part: part.cast(pa.float64()), fail), label)
+    offsets = pc.struct_field(pc.extract_regex(column, _OFFSET), "offset")
+    zoned = offsets.is_valid()
+    aware = convert(pc.if_else(zoned, column, None), lambda part: part.cast(pa.timestamp("ns", "UTC")), fail)
+    naive = convert(pc.if_else(zoned, None, column), lambda part: part.cast(pa.timestamp("ns")), fail)
+    zone = request.timezone or _common_zone(column, offsets, label, request, places)
+    if zone is not None:
+        naive = _localise(naive, label, request, places, zone)
+    utc = pa.timestamp("ns", "UTC")
+    return _instants(pc.coalesce(aware, naive.cast(pa.int64()).cast(utc)), label, zone)
+
+
+def _is_number(text: pa.Array) -> bool:
+    try:
+        text.cast(pa.float64())
+    except pa.ArrowInvalid:
+        return False
+    return True
+
+
+def _common_zone(
+    column: pa.Array, offsets: pa.Array, label: str, request: Request, places: Places | None
+) -> str | None:
+    """The one offset that every value has, as a zone; None when none has any."""
+    written = pc.if_else(column.is_null(), None, offsets.fill_null("")).dictionary_encode()
+    zones = [_zone_of_offset(text) for text in written.dictionary.to_pylist()]
+    if len(set(zones)) == 1:
+        return zones[0]
+    other = next(i for i, zone in enumerate(zones) if zone != zones[0])
+    row = int(pc.index(written.indices, pa.scalar(other, written.indices.type)).as_py())
+    both = [zone or "no time zone" for zone in (zones[0], zones[other])]
+    raise _error(
+        row,
+        f"{label} mixes times in {both[0]} with times in {both[1]} ({column[row].as_py()!r})",
+        _ONE_ZONE,
+        request,
+        places,
+    )
+
+
+def _zone_of_offset(text: str) -> str | None:
+    if not text:
+        return None
+    digits = re.sub(r"\D", "", text).ljust(4, "0")
+    return "UTC" if text == "Z" or digits == "0000" else f"{text[0]}{digits[:2]}:{digits[2:]}"
+
+
+def _localise(naive: pa.Array, label: str, request: Request, places: Places | None, zone: str) -> pa.Array:
+    def fail(row: int) -> DataError:
+        wall = str(naive[row])
+        try:
+            pc.assume_timezone(naive[row : row + 1], zone, ambiguous="earliest")
+            what = "happened twice"
+        except pa.ArrowInvalid:
+            what = "never happened"
+        return _error(
+            row,
+            f"{label}: {wall} {what} in {zone} (the clocks were changed)",
+            "give times in UTC or with an offset, such as 2013-11-03T01:30:00-04:00",
+            request,
+            places,
+        )
+
+    return convert(naive, lambda part: pc.assume_timezone(part, zone), fail)
+
+
+def _instants(column: pa.Array, label: str, zone: str | None) -> TimeColumn:
+    missing = to_mask(column.is_null())
+    values = column.cast(pa.int64()).fill_null(0).to_numpy(zero_copy_only=False)
+    return TimeColumn(values, missing, True, zone, label)
+
+
+def _error(row: int, problem: str, remedy: str, request: Request, places: Places | None) -> DataError:
+    """An error about a row counted from 0, or (``places`` None) about an argument."""
+    return request.error(problem, remedy) if places is None else places.error(row, problem, remedy)
+
+
+def to_mask(flags: pa.Array) -> NDArray[np.bool_]:
+    """An Arrow array of booleans without nulls, for NumPy."""
+    mask: NDArray[np.bool_] = flags.to_numpy(zero_copy_only=False)
+    return mask
+
+
+def convert(column: pa.Array, change: Callable[[pa.Array], pa.Array], fail: Callable[[int], DataError]) -> pa.Array:
+    """``change(column)``, or the error ``fail`` makes for the first row that cannot be changed."""
+    try:
+        return change(column)
+    except pa.ArrowInvalid as error:
+        low, high = 0, len(column)  # the first bad row lies in [low, high)
+        while high - low > 1:
+            middle = (low + high) // 2
+            try:
+                change(column[low:middle])
+                low = middle
+            except pa.ArrowInvalid:
+                high = middle
+        raise fail(low) from error
+
+
+def check_timezone(zone: str | None, label: str, request: Request) -> None:
+    """Raise unless ``zone`` is None, the name of a time zone, or an offset such as "+01:00"."""
+    if zone is None:
+        return
+    try:
+        pc.assume_timezone(pa.array([0], pa.timestamp("ns")), zone)
+    except pa.ArrowInvalid as error:
+        raise request.error(
+            f"{label} is {zone!r}, which is not a known time zone",
+            'give a name such as "UTC" or "Europe/Berlin", or an offset such as "+01:00"',
+        ) from error
+
+
+def check_same_kind(time: TimeColumn, bound: TimeColumn, request: Request) -> None:
+    """Raise when a start or end cannot be compared with the times."""
+    if time.missing.all() or bound.missing.all():
+        return
+    if time.calendar != bound.calendar:
+        side = ("datetimes", "numbers") if time.calendar else ("numbers", "datetimes")
+        raise request.error(
+            f"{time.label} holds {side[0]}, but {bound.label} holds {side[1]}",
+            f"make both {side[0]}, or pass another column or value for {bound.label}",
+        )
+    if (time.zone is None) != (bound.zone is None):
+        zones = [column.zone or "no time zone" for column in (time, bound)]
+        raise request.error(
+            f"{time.label} has times in {zones[0]}, but {bound.label} has times in {zones[1]}", _ONE_ZONE
+        )
+
+
+def choose_axis(columns: list[TimeColumn], gaps: Callable[[], NDArray[Any]], request: Request) -> TimeAxis:
+    """The time axis for these columns (times first): as asked, as recorded, or chosen from the data.
+
+    ``gaps`` gives the nanoseconds between neighbouring events, or failing those the streams' lengths.
+    """
+    recorded = request.axis or TimeAxis()
+    if not columns[0].calendar:
+        if request.timezone is not None:
+            raise request.error(
+                f"timezone= was given, but {columns[0].label} holds numbers",
+                "drop timezone=, or give datetimes",
+            )
+        return TimeAxis(request.unit or (None if recorded.is_calendar else recorded.unit))
+    present = [column.values[~column.missing] for column in columns]
+    earliest = min((int(values.min()) for values in present if len(values)), default=0)
+    latest = max((int(values.max()) for values in present if len(values)), default=0)
+    origin = recorded.origin if recorded.origin is not None else earliest // _DAY * _DAY
+    if max(latest - origin, origin - earliest) >= 2**63:
+        raise request.error(f"{columns[0].label} spans more than 292 years", "correct the dates, or use plain numbers")
+    zone = request.timezone or (recorded.timezone if recorded.is_calendar else None) or columns[0].zone
+    unit = request.unit or (recorded.unit if recorded.is_calendar else None) or _unit_for(gaps())
+    if unit not in SECONDS:
+        raise request.error(
+            f"unit {unit!r} is not a length of time that datetimes can be counted in",
+            f"use one of {', '.join(SECONDS)}",
+        )
+    return TimeAxis(unit, origin, zone)
+
+
+def _unit_for(gaps: NDArray[Any]) -> str:
+    """The largest of second, minute, hour and day that is not longer than the median gap."""
+    gaps = gaps[gaps > 0]
+    seconds = float(np.median(gaps)) / 1e9 if len(gaps) else 0.0
+    return next((unit for unit in ("day", "hour", "minute") if seconds >= SECONDS[unit]), "second")
+
+
+def show_instant(zone: str | None) -> Callable[[Any], str]:
+    """How an instant is written in messages."""
+
+    def show(instant: Any) -> str:
+        return str(pa.scalar(int(instant), pa.timestamp("ns", zone))).removesuffix(".000000000")
+
+    return show

@@ -1,0 +1,224 @@
+"""JSON Lines, plain or gzipped: one stream a line.
+
+    {"id": "taxi-7", "horizon": [0.0, 8.5], "times": [0.5, 1.25], "types": ["pick-up", "drop-off"]}
+
+``types`` are names or integers; ``columns`` may hold further lists, one entry for each event; ``axis`` may
+hold the unit, origin and time zone of the times. If a file ``meta.json`` lies beside it, its
+``type_names`` are the vocabulary and its ``time_unit`` is the unit, unless the caller gives their own. Our
+writer writes names, so types that never occur are known again only with ``types=`` or a ``meta.json``.
+"""
+
+from __future__ import annotations
+
+import gzip
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from retrodict.errors import DataError
+from retrodict.events.io.files import is_gzip, read_text
+from retrodict.events.io.records import (
+    Record,
+    assemble,
+    check_same_length,
+    read_times,
+    read_types,
+    refuse_table_arguments,
+)
+from retrodict.events.io.request import Request
+from retrodict.events.stream_set import StreamSet
+from retrodict.events.time_axis import TimeAxis
+
+
+def read_lines(path: Path, request: Request) -> list[tuple[int, dict[str, Any]]]:
+    """The objects in a JSON Lines file, each with its line number; blank lines are passed over."""
+    objects = []
+    for number, line in enumerate(read_text(path).split("\n"), start=1):
+        if not line.strip():
+            continue
+        try:
+            value = json.loads(line)
+        except (ValueError, RecursionError) as error:
+            reason = error.msg if isinstance(error, json.JSONDecodeError) else str(error)
+            raise request.error(
+                f"the line is not JSON ({reason})", "put one complete JSON object on each line", row=number
+            ) from error
+        if not isinstance(value, dict):
+            raise request.error(
+                f"the line holds a JSON {_json_name(value)}, not an object",
+                'write each stream as {"id": ..., "horizon": [...], "times": [...], "types": [...]}',
+                row=number,
+            )
+        objects.append((number, value))
+    if not objects:
+        raise request.error("there are no streams", "give a file with at least one stream")
+    return objects
+
+
+def _json_name(value: Any) -> str:
+    names = {list: "list", str: "string", bool: "boolean", int: "number", float: "number"}
+    return names.get(type(value), "null")
+
+
+def read_jsonl(path: Path, request: Request) -> StreamSet:
+    """A stream set from a JSON Lines file, ours or EasyTPP's."""
+    objects = read_lines(path, request)
+    if "time_since_start" in objects[0][1]:
+        from retrodict.events.io.easytpp import from_records
+
+        return from_records(objects, request)
+    refuse_table_arguments("JSON Lines", request)
+    unit = _use_meta(path.parent / "meta.json", request)
+    records = [_record(position, row, value, request) for position, (row, value) in enumerate(objects)]
+    return assemble(records, request, _axis(objects, unit, request))
+
+
+def _record(position: int, row: int, value: dict[str, Any], request: Request) -> Record:
+    name = value.get("id", position)
+    if type(name) not in (str, int):
+        raise request.error(f"the id {name!r} is not text or an integer", "give a simple id", row=row)
+    for key in ("times", "types"):
+        if key not in value:
+            raise request.error(
+                f"the key {key!r} is missing",
+                f"add the list of {key}, one for each event",
+                stream=name,
+                row=row,
+            )
+    start, end = _horizon(value, row, name, request)
+    times = read_times(value["times"], "times", row, name, request)
+    types = read_types(value["types"], "types", row, name, request)
+    columns = value.get("columns", {})
+    if not isinstance(columns, dict) or not all(isinstance(column, list) for column in columns.values()):
+        raise request.error(
+            "'columns' is not an object of lists", 'write it as {"name": [one value for each event]}',
+            stream=name, row=row,
+        )  # fmt: skip
+    return check_same_length(Record(row, name, times, types, start, end, columns), request)
+
+
+def _horizon(value: dict[str, Any], row: int, name: str | int, request: Request) -> tuple[float | None, float | None]:
+    horizon = value.get("horizon")
+    if horizon is None and request.end is not None:
+        return None, None
+    good = isinstance(horizon, list) and len(horizon) == 2 and all(type(x) in (int, float) for x in horizon)
+    if not good or not isinstance(horizon, list):
+        problem = "the key 'horizon' is missing" if horizon is None else f"the horizon {horizon!r} is malformed"
+        raise request.error(
+            problem,
+            'write "horizon": [start, end], two numbers, or pass start= and end=',
+            stream=name,
+            row=row,
+        )
+    return float(horizon[0]), float(horizon[1])
+
+
+def _axis(objects: list[tuple[int, dict[str, Any]]], unit: str | None, request: Request) -> TimeAxis:
+    """The time axis that the lines record, the same on all of them; ``unit`` where they record none."""
+    first = objects[0][1].get("axis")
+    for row, value in objects:
+        if value.get("axis") != first:
+            raise request.error(
+                f"'axis' differs from that in row {objects[0][0]}",
+                "use one time axis for the whole file",
+                row=row,
+            )
+    try:
+        recorded = TimeAxis.from_dict({} if first is None else first)
+    except (ValueError, AttributeError) as error:
+        raise request.error(
+            f"'axis' is malformed: {first!r}", "give it only unit, origin and timezone", row=objects[0][0]
+        ) from error
+    if recorded.is_calendar and request.unit not in (None, recorded.unit):
+        raise request.error(
+            f"unit= is {request.unit!r}, but the times are counted in {recorded.unit}s",
+            "drop unit=",
+        )
+    return TimeAxis(request.unit or recorded.unit or unit, recorded.origin, recorded.timezone)
+
+
+def _use_meta(path: Path, request: Request) -> str | None:
+    """Take the vocabulary from ``meta.json`` where the caller gave none; returns its unit."""
+    if (request.types is not None and request.unit is not None) or not path.is_file():
+        return None
+    meta = Request(file=path)
+    remedy = "repair or remove the file, or pass both types= and unit= and it will not be read"
+    text = read_text(path)
+    try:
+        facts = json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise meta.error("this is not JSON", remedy) from error
+    if not isinstance(facts, dict):
+        raise meta.error("this is not a JSON object", remedy)
+    names, unit = facts.get("type_names"), facts.get("time_unit")
+    if names is not None:
+        if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
+            raise meta.error("'type_names' is not a list of names", remedy)
+        if len(set(names)) < len(names):
+            raise meta.error("'type_names' lists a name twice", remedy)
+    if unit is not None and not isinstance(unit, str):
+        raise meta.error("'time_unit' is not a word", remedy)
+    if request.types is None and names is not None:
+        request.types = tuple(names)
+    return unit
+
+
+def write_jsonl(streams: StreamSet, path: Path, target: Path) -> None:
+    """Write a stream set to ``path``, which will be moved to ``target``, as JSON Lines."""
+    axis = streams.axis
+    lines = []
+    for stream in streams:
+        value: dict[str, Any] = {
+            "id": int(stream.id) if isinstance(stream.id, np.integer) else stream.id,
+            "horizon": [stream.start, stream.end],
+            "times": stream.times.tolist(),
+            "types": [streams.types[k] for k in stream.types],
+        }
+        if type(value["id"]) not in (str, int):
+            raise DataError(
+                "the id is neither text nor an integer", file=target, stream=stream.id,
+                remedy="give the streams ids of text or integers",
+            )  # fmt: skip
+        if stream.columns:
+            value["columns"] = {name: _plain(column) for name, column in stream.columns.items()}
+        if axis != TimeAxis():
+            value["axis"] = axis.to_dict()
+        lines.append(_dump(value, target))
+    write_text("".join(lines), path, target)
+
+
+def _plain(column: NDArray[Any]) -> list[Any]:
+    """Values as JSON has them: dates as text, NaN and NaT as null."""
+    if column.dtype.kind == "M":
+        return [None if np.isnat(value) else str(value) for value in column]
+    values = column.tolist()
+    return [None if isinstance(value, float) and value != value else value for value in values]
+
+
+def _dump(value: dict[str, Any], target: Path) -> str:
+    def default(thing: Any) -> Any:
+        if hasattr(thing, "isoformat"):
+            return thing.isoformat()
+        if isinstance(thing, np.generic):
+            return thing.item()
+        raise TypeError(f"{type(thing).__name__} values")
+
+    try:
+        return json.dumps(value, ensure_ascii=False, allow_nan=False, default=default) + "\n"
+    except (TypeError, ValueError) as error:
+        raise DataError(
+            f"JSON cannot hold the extra columns: {error}",
+            file=target,
+            stream=value["id"],
+            remedy="convert them to numbers or text, or leave them out",
+        ) from error
+
+
+def write_text(text: str, path: Path, target: Path) -> None:
+    """Write UTF-8 text to ``path``, gzipped if the name of ``target`` asks for it."""
+    data = text.encode()
+    # No time in the header: the same streams give the same bytes.
+    path.write_bytes(gzip.compress(data, mtime=0) if is_gzip(target) else data)

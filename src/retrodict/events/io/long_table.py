@@ -1,0 +1,265 @@
+"""The core of every table reader: columns of rows, one row an event, into a stream set.
+
+A row with neither time nor type declares an empty stream, and needs a start and an end. Everything is done
+on whole columns; only the ids become a Python tuple.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Mapping
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from retrodict.events.io.arrow_columns import (
+    column_values,
+    flatten,
+    read_stream_ids,
+    read_types,
+    type_is_missing,
+)
+from retrodict.events.io.clock import (
+    TimeColumn,
+    check_same_kind,
+    check_timezone,
+    choose_axis,
+    read_time_column,
+    read_time_value,
+    show_instant,
+)
+from retrodict.events.io.columns import RESERVED, free_name
+from retrodict.events.io.ragged import (
+    Grouping,
+    check_finite,
+    check_inside,
+    check_intervals,
+    first_of_each,
+    group,
+    last_of_each,
+)
+from retrodict.events.io.request import Places, Request
+from retrodict.events.io.roles import Roles, find_roles
+from retrodict.events.stream_set import StreamSet
+
+
+class _Bounds(NamedTuple):
+    """Start and end of each stream [N], and in words what was assumed of which."""
+
+    starts: NDArray[Any]
+    ends: NDArray[Any]
+    assumed: dict[str, str]
+
+
+def read_table(table: Mapping[str, Any], num_rows: int, request: Request) -> StreamSet:
+    """A stream set from Arrow columns [R] (extra columns may be NumPy arrays)."""
+    check_timezone(request.timezone, "timezone=", request)
+    if not num_rows and request.axis is None:
+        raise request.error("there are no rows", "give a table with at least one event")
+    roles = find_roles(table, request)
+    codes, ids = _streams(table, num_rows, roles, request)
+    places = Places(request.file, np.arange(1, num_rows + 1), codes, ids)
+    start = _bound_column(table, roles.start, "start", request, places)
+    end = _bound_column(table, roles.end, "end", request, places)
+    time = read_time_column(flatten(table[roles.time]), f"column {roles.time!r}", request, places)
+    time = _settle_kind(time, start, end)
+    for bound in (start, end):
+        if bound is not None:
+            check_same_kind(time, bound, request)
+
+    types_column = flatten(table[roles.type])
+    events = _event_rows(time.missing, type_is_missing(types_column), places, roles)
+    if len(events) < num_rows:
+        types_column = types_column.take(events)
+    at_events = places.take(events)
+    times = time.values[events]
+    if not time.calendar:
+        check_finite(times, at_events)
+    types, names = read_types(types_column, f"column {roles.type!r}", request, at_events)
+
+    grouping = group(at_events.codes, times, len(ids), request)
+    show: Callable[[Any], str] = show_instant(time.zone) if time.calendar else "{:.12g}".format
+    bounds = _bounds(start, end, grouping, times, time.calendar, places, request)
+    if not bounds.assumed:
+        check_intervals(bounds.starts, bounds.ends, places, show)
+    check_inside(times, bounds.starts, bounds.ends, at_events, show, bounds.assumed)
+    check_intervals(bounds.starts, bounds.ends, places, show)
+
+    times = grouping.apply(times)
+    columns = [time] + [bound for bound in (start, end) if bound is not None]
+    axis = choose_axis(columns, lambda: _gaps(times, grouping, bounds), request)
+    convert = axis.from_instants if time.calendar else lambda values: values.astype(np.float64)
+    return StreamSet.trusted(
+        convert(times),
+        grouping.apply(types),
+        grouping.offsets,
+        convert(bounds.starts),
+        convert(bounds.ends),
+        ids,
+        names,
+        {
+            name: grouping.apply(_extra_values(table[source], events))
+            for name, source in _extra_names(roles, request).items()
+        },
+        axis,
+    )
+
+
+def _streams(
+    table: Mapping[str, Any], num_rows: int, roles: Roles, request: Request
+) -> tuple[NDArray[np.int64], list[Hashable]]:
+    if roles.stream is None:
+        return np.zeros(num_rows, dtype=np.int64), [0]
+    return read_stream_ids(flatten(table[roles.stream]), f"column {roles.stream!r}", request)
+
+
+def _bound_column(
+    table: Mapping[str, Any], source: Any, role: str, request: Request, places: Places
+) -> TimeColumn | None:
+    if source is None:
+        return None
+    if isinstance(source, str) and source in table:
+        return read_time_column(flatten(table[source]), f"column {source!r}", request, places)
+    return read_time_value(source, f"{role}=", request)
+
+
+def _settle_kind(time: TimeColumn, start: TimeColumn | None, end: TimeColumn | None) -> TimeColumn:
+    """With no event at all, the start and end say whether times are numbers or dates."""
+    if not time.missing.all():
+        return time
+    for bound in (start, end):
+        if bound is not None and bound.calendar:
+            zeros = np.zeros(len(time.values), dtype=np.int64)
+            return time._replace(values=zeros, calendar=True, zone=time.zone or bound.zone)
+    return time
+
+
+def _event_rows(
+    no_time: NDArray[np.bool_], no_type: NDArray[np.bool_], places: Places, roles: Roles
+) -> NDArray[np.int64]:
+    """The rows [E] that are events, counted from 0; a half-empty row is an error."""
+    half = no_time != no_type
+    if half.any():
+        row = int(np.argmax(half))
+        have, lack = ("type", "time") if no_time[row] else ("time", "type")
+        raise places.error(
+            row,
+            f"the row has a {have} but no {lack} (column {getattr(roles, lack)!r} is empty or NaN)",
+            f"fill in the {lack} or drop the row; a row with neither declares an empty stream",
+        )
+    events = np.flatnonzero(~no_time)
+    if len(events) < len(no_time):
+        empty = np.flatnonzero(no_time)
+        counts = np.bincount(places.codes[events], minlength=len(places.ids))
+        clash = counts[places.codes[empty]] > 0
+        if clash.any():
+            raise places.error(
+                int(empty[np.argmax(clash)]),
+                "the row has neither time nor type, as if the stream were empty, but the stream has events",
+                "drop the row, or fill in its time and type",
+            )
+    return events
+
+
+def _bounds(
+    start: TimeColumn | None,
+    end: TimeColumn | None,
+    grouping: Grouping,
+    times: NDArray[Any],
+    calendar: bool,
+    places: Places,
+    request: Request,
+) -> _Bounds:
+    empty = grouping.offsets[1:] == grouping.offsets[:-1]
+    needs = end is None or (start is None and calendar)
+    if needs and empty.any():
+        first = int(np.argmax(empty[places.codes]))
+        which = "end" if end is None else "start"
+        raise places.error(
+            first,
+            f"the row declares an empty stream, but nothing says where that {which}s",
+            f"add a column {which!r}, or pass {which}=",
+        )
+    ordered = grouping.apply(times)
+    assumed = {}
+    if start is not None:
+        starts = _per_stream(start, places)
+    elif calendar:
+        starts, assumed["start"] = first_of_each(ordered, grouping.offsets), "its first event"
+    else:
+        starts, assumed["start"] = np.zeros(len(places.ids)), "0"
+    if end is not None:
+        ends = _per_stream(end, places)
+    else:
+        ends, assumed["end"] = last_of_each(ordered, grouping.offsets), "its last event"
+    request.notices.extend(_notices(ordered, grouping.offsets, assumed))
+    return _Bounds(starts, ends, assumed)
+
+
+def _notices(times: NDArray[Any], offsets: NDArray[np.int64], assumed: Mapping[str, str]) -> list[str]:
+    """What the user should know of the assumed bounds."""
+    taken = [f"to {side} at {what}" for side, what in assumed.items() if what != "0"]
+    if taken:
+        sides = " and ".join(f"{side}=" for side, what in assumed.items() if what != "0")
+        text = f"each stream was taken {' and '.join(taken)}; pass {sides} if it was watched for longer"
+    notices = [text] if taken else []
+    if assumed.get("start") == "0" and len(times):
+        filled = offsets[1:] > offsets[:-1]
+        first, last = first_of_each(times, offsets)[filled], last_of_each(times, offsets)[filled]
+        if first.min() > 10 * (last - first).max() > 0:  # such as seconds since 1970
+            notices.append(
+                f"each stream was taken to start at 0, but the first event of all is at {first.min():.12g}; "
+                "pass start= unless all of them were watched from 0"
+            )
+    return notices
+
+
+def _per_stream(bound: TimeColumn, places: Places) -> NDArray[Any]:
+    """One value for each stream [N], from a column that must be constant within each, or a single value."""
+    if bound.constant:
+        return np.repeat(bound.values, len(places.ids))
+    remedy = "give one value for each stream, the same on all of its rows, or pass another column or value"
+    if bound.missing.any():
+        raise places.error(int(np.argmax(bound.missing)), f"{bound.label} is empty", remedy)
+    first = np.empty(len(places.ids), dtype=np.int64)
+    first[places.codes[::-1]] = np.arange(len(places.codes))[::-1]
+    values = bound.values[first]
+    differs = bound.values != values[places.codes]
+    if differs.any():
+        row = int(np.argmax(differs))
+        earlier = int(places.rows[first[places.codes[row]]])
+        raise places.error(row, f"{bound.label} differs from its value in row {earlier}", remedy)
+    return values
+
+
+def _gaps(times: NDArray[Any], grouping: Grouping, bounds: _Bounds) -> NDArray[Any]:
+    inside = np.ones(max(len(times) - 1, 0), dtype=bool)
+    borders = grouping.offsets[1:-1]
+    inside[borders[(borders > 0) & (borders < len(times))] - 1] = False
+    gaps = np.diff(times)[inside]
+    return gaps if (gaps > 0).any() else bounds.ends - bounds.starts
+
+
+def _extra_values(column: Any, events: NDArray[np.int64]) -> NDArray[Any]:
+    """The values [E] at events; those of the rows of empty streams go first, as they are all null."""
+    if isinstance(column, np.ndarray):
+        return column[events]
+    column = flatten(column)
+    return column_values(column.take(events) if len(events) < len(column) else column)
+
+
+def _extra_names(roles: Roles, request: Request) -> dict[str, str]:
+    """New name -> old name of each extra column; names that our own tables use are changed.
+
+    A start or end of our own file that the caller replaces is no extra column.
+    """
+    taken = {*RESERVED, *roles.extras}
+    names = {}
+    for source in roles.extras:
+        if request.axis is not None and source in ("start", "end"):
+            continue
+        name = free_name(source, list(taken)) if source in RESERVED else source
+        if name != source and source not in ("start", "end"):
+            request.notices.append(f"column {source!r} is kept as the extra column {name!r}")
+        names[name] = source
+    return names

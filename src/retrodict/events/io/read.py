@@ -1,0 +1,99 @@
+"""Read events from anything: a table in memory, or a file in one of five formats.
+
+>>> streams = read_events("trips.csv", stream="driver", time="when", type="what")  # doctest: +SKIP
+
+| source | layout |
+|---|---|
+| pandas, Polars, Arrow, ``.csv``, ``.parquet`` | one row an event |
+| ``.jsonl`` | one stream a line |
+| ``.json``, a list, a dict | EasyTPP |
+| ``.pkl`` | old neural Hawkes and EasyTPP pickles, through an allow-list |
+
+CSV, JSON and pickles may be gzipped (``.csv.gz``).
+"""
+
+from __future__ import annotations
+
+import datetime
+import os
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+from retrodict.errors import DataError
+from retrodict.events.io.files import find_format
+from retrodict.events.io.request import Request, check_types_argument
+from retrodict.events.stream_set import StreamSet
+
+_TABLES = {("pandas", "DataFrame"), ("polars", "DataFrame"), ("polars", "LazyFrame"), ("pyarrow", "Table")}
+Bound = str | float | datetime.datetime | None
+
+
+def read_events(
+    path_or_frame: Any,
+    stream: str | bool | None = None,
+    time: str | None = None,
+    type: str | None = None,
+    start: Bound = None,
+    end: Bound = None,
+    *,
+    types: Sequence[str] | None = None,
+    unit: str | None = None,
+    timezone: str | None = None,
+    format: str | None = None,
+    split: str | None = None,
+) -> StreamSet:
+    """Read a stream set from a file, a data frame or EasyTPP records.
+
+    ``stream``, ``time`` and ``type`` name columns of a table (by default those called just that);
+    ``stream=False`` says that the table is one stream. ``start`` and ``end`` are a column, a number or a
+    datetime: by default the columns of that name; else time 0 (for datetimes, the first event) and the last
+    event, with a notice. ``types`` is the vocabulary: names in the data must be in it, integers in the data
+    are indices into it. ``unit`` says what one unit of time is; datetimes are counted in it. ``timezone``
+    is the zone of datetimes that have none, and the one in which all are given back. ``format`` overrides
+    the file's suffix, and ``split`` chooses among the splits of an old pickle.
+    """
+    for name, value in {"unit": unit, "timezone": timezone, "split": split}.items():
+        if value is not None and not isinstance(value, str):
+            raise DataError(f"{name}= is {value!r}, not a word", remedy=f"give {name}= as text")
+    request = Request(None, stream, time, type, start, end, check_types_argument(types), unit, timezone, split)
+    if isinstance(path_or_frame, str | os.PathLike):
+        path = Path(path_or_frame)
+        request.file = path
+        if path.is_dir():
+            raise DataError("this is a folder, not a file", file=path, remedy="give the path of one file in it")
+        streams = _reader(find_format(path, format))(path, request)
+    elif (_library(path_or_frame), path_or_frame.__class__.__name__) in _TABLES:
+        from retrodict.events.io.tables import from_frame
+
+        streams = from_frame(path_or_frame, request)
+    elif isinstance(path_or_frame, list | dict) or _library(path_or_frame) == "datasets":
+        from retrodict.events.io.easytpp import from_objects
+
+        streams = from_objects(path_or_frame, request)
+    else:
+        raise DataError(
+            f"cannot read events from an object of type {path_or_frame.__class__.__name__}",
+            remedy="give a path, a pandas or Polars data frame, an Arrow table, or EasyTPP records",
+        )
+    request.emit_notices()
+    return streams
+
+
+def _library(value: Any) -> str:
+    return str(value.__class__.__module__).partition(".")[0]
+
+
+def _reader(format: str) -> Callable[[Path, Request], StreamSet]:
+    """The function that reads a format; imported only now, so that each needs only its own libraries."""
+    if format == "csv":
+        from retrodict.events.io.csv_file import read_csv as read
+    elif format == "parquet":
+        from retrodict.events.io.parquet_file import read_parquet as read
+    elif format == "jsonl":
+        from retrodict.events.io.jsonl import read_jsonl as read
+    elif format == "easytpp":
+        from retrodict.events.io.easytpp import read_easytpp as read
+    else:
+        from retrodict.events.io.pickles import read_pickle as read
+    return read

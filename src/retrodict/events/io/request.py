@@ -1,0 +1,96 @@
+"""What the caller asked of a reader, and where in the source each event stands."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from retrodict.errors import DataError, DataNotice
+from retrodict.events.time_axis import TimeAxis
+
+
+@dataclass
+class Request:
+    """The arguments of ``read_events``, the file's name for messages, and the notices gathered on the way.
+
+    ``axis`` is a time axis recorded in the source itself (our Parquet files have one).
+    """
+
+    file: object | None = None
+    stream: str | bool | None = None
+    time: str | None = None
+    type: str | None = None
+    start: Any = None
+    end: Any = None
+    types: tuple[str, ...] | None = None
+    unit: str | None = None
+    timezone: str | None = None
+    split: str | None = None
+    axis: TimeAxis | None = None
+    notices: list[str] = field(default_factory=list)
+
+    def error(
+        self,
+        problem: str,
+        remedy: str | None = None,
+        *,
+        stream: Hashable | None = None,
+        row: int | None = None,
+    ) -> DataError:
+        """An error that names this request's file."""
+        return DataError(problem, file=self.file, stream=stream, row=row, remedy=remedy)
+
+    def emit_notices(self, stacklevel: int = 3) -> None:
+        """Warn once for each thing that was assumed or repaired."""
+        for text in self.notices:
+            where = "" if self.file is None else f"{self.file}: "
+            warnings.warn(where + text, DataNotice, stacklevel=stacklevel)
+
+
+class Places(NamedTuple):
+    """Where each event stands in the source: its ``rows`` [E], and its stream ``ids[codes]``.
+
+    ``nth`` [E] numbers the events within a row from 1, where a row holds many.
+    """
+
+    file: object | None
+    rows: NDArray[np.int64]
+    codes: NDArray[np.int64]
+    ids: Sequence[Hashable]
+    nth: NDArray[np.int64] | None = None
+
+    def error(self, index: int, problem: str, remedy: str) -> DataError:
+        """An error about event ``index``."""
+        if self.nth is not None:
+            problem = f"event {self.nth[index]}: {problem}"
+        return DataError(
+            problem,
+            file=self.file,
+            stream=self.ids[self.codes[index]],
+            row=int(self.rows[index]),
+            remedy=remedy,
+        )
+
+    def take(self, which: NDArray[Any]) -> Places:
+        """The places of some of the events."""
+        nth = None if self.nth is None else self.nth[which]
+        return self._replace(rows=self.rows[which], codes=self.codes[which], nth=nth)
+
+
+def check_types_argument(types: Any) -> tuple[str, ...] | None:
+    """The vocabulary the caller gave, as a tuple of distinct names."""
+    if types is None:
+        return None
+    remedy = 'pass a list of distinct names, such as types=["pick-up", "drop-off"]'
+    if isinstance(types, str) or not isinstance(types, Sequence | np.ndarray):
+        raise DataError(f"types= is {types!r}, not a list of names", remedy=remedy)
+    names = tuple(str(name) for name in types)
+    if len(set(names)) < len(names):
+        twice = next(name for name in names if names.count(name) > 1)
+        raise DataError(f"types= lists {twice!r} twice", remedy=remedy)
+    return names

@@ -1,0 +1,78 @@
+"""Which column of a table plays which part."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+from retrodict.events.io.request import Request
+
+_MEANING = {
+    "stream": "says which stream an event belongs to (or stream=False if the table is a single stream)",
+    "time": "says when an event happened",
+    "type": "says what happened",
+}
+
+
+class Roles(NamedTuple):
+    """Column names; ``stream`` is None for a table of one stream, ``start`` and ``end`` may be values."""
+
+    stream: str | None
+    time: str
+    type: str
+    start: Any
+    end: Any
+    extras: list[str]
+
+
+def find_roles(table: Mapping[str, Any], request: Request) -> Roles:
+    """The columns the caller named, or those with our own names."""
+    stream = None if request.stream is False else _find("stream", request.stream, table, request)
+    time = _find("time", request.time, table, request)
+    kind = _find("type", request.type, table, request)
+    start = _find_bound("start", request.start, table)
+    end = _find_bound("end", request.end, table)
+    _refuse_unknown_bound("start", start, table, request)
+    _refuse_unknown_bound("end", end, table, request)
+    used = {name for name in (stream, time, kind, start, end) if isinstance(name, str)}
+    return Roles(stream, time, kind, start, end, [name for name in table if name not in used])
+
+
+def _find(role: str, given: Any, table: Mapping[str, Any], request: Request) -> str:
+    name = role if given is None else given
+    if isinstance(name, str) and name in table:
+        return name
+    missing = f"there is no column {name!r}" + ("" if given is None else f" ({role}=)")
+    raise request.error(
+        f"{missing}; the columns are {describe_columns(table)}",
+        f'pass {role}="..." with the name of the column that {_MEANING[role]}',
+    )
+
+
+def _find_bound(role: str, given: Any, table: Mapping[str, Any]) -> Any:
+    return role if given is None and role in table else given
+
+
+def _refuse_unknown_bound(role: str, source: Any, table: Mapping[str, Any], request: Request) -> None:
+    """Text that is no column must at least look like a date or a number."""
+    if isinstance(source, str) and source not in table and not source.strip().lstrip("+-")[:1].isdigit():
+        raise request.error(
+            f"there is no column {source!r} ({role}=); the columns are {describe_columns(table)}",
+            f"pass {role}= with the name of a column, a number or a datetime",
+        )
+
+
+def time_columns(request: Request) -> set[str]:
+    """The names of the columns that hold times, if there are such columns."""
+    return {
+        role if given is None else given
+        for role, given in (("time", request.time), ("start", request.start), ("end", request.end))
+        if given is None or isinstance(given, str)
+    }
+
+
+def describe_columns(table: Mapping[str, Any], most: int = 12) -> str:
+    """The names of the columns, for messages."""
+    names = [repr(name) for name in table]
+    more = f" and {len(names) - most} more" if len(names) > most else ""
+    return (", ".join(names[:most]) + more) or "none"

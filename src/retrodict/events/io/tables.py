@@ -1,0 +1,238 @@
+"""Long tables, one row an event: pandas, Polars and Arrow, in and out.
+
+>>> import pandas as pd
+>>> frame = pd.DataFrame({"stream": ["a", "a"], "time": [0.5, 1.0], "type": ["up", "down"], "end": [2, 2]})
+>>> from_frame(frame, Request()).types
+('down', 'up')
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Hashable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from retrodict.errors import DataError, DataNotice
+from retrodict.events.io.columns import RESERVED
+from retrodict.events.io.long_table import read_table
+from retrodict.events.io.request import Request
+from retrodict.events.io.roles import time_columns
+from retrodict.events.stream_set import StreamSet
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+def from_frame(frame: Any, request: Request) -> StreamSet:
+    """A stream set from a pandas or Polars data frame or an Arrow table."""
+    library = type(frame).__module__.partition(".")[0]
+    if library == "pandas":
+        _refuse_repeated_columns([str(name) for name in frame.columns], request)
+        return read_table(_pandas_columns(frame, request), len(frame), request)
+    if library == "polars":
+        frame = frame.collect() if type(frame).__name__ == "LazyFrame" else frame
+        try:
+            frame = frame.to_arrow()
+        except Exception as error:  # Polars raises many kinds, all of its own
+            raise request.error(
+                f"the Polars frame cannot become an Arrow table: {error}",
+                "drop or convert columns of Python objects",
+            ) from error
+    return from_arrow(frame, request)
+
+
+def from_arrow(table: pa.Table, request: Request) -> StreamSet:
+    """A stream set from an Arrow table."""
+    _refuse_repeated_columns(table.column_names, request)
+    return read_table(dict(zip(table.column_names, table.columns, strict=True)), table.num_rows, request)
+
+
+def _refuse_repeated_columns(names: Sequence[str], request: Request) -> None:
+    if len(set(names)) < len(names):
+        twice = next(name for name in names if names.count(name) > 1)
+        raise request.error(f"two columns are named {twice!r}", "give each column a name of its own")
+
+
+def _pandas_columns(frame: pd.DataFrame, request: Request) -> dict[str, Any]:
+    """Each column for Arrow; columns of Python objects stay as they are, unless they have a part to play."""
+    times = time_columns(request)
+    parts = {request.stream or "stream", request.type or "type"}
+    columns: dict[str, Any] = {}
+    for position, name in enumerate(map(str, frame.columns)):
+        series = frame.iloc[:, position]
+        if series.dtype == object:
+            values = series.to_numpy(copy=True)
+            values[series.isna().to_numpy()] = None
+            if name in times:
+                columns[name] = _times_from_objects(values)
+            elif name in parts:
+                columns[name] = _arrow_from_objects(values, name, request)
+            else:
+                columns[name] = values
+        else:
+            columns[name] = _arrow_from_series(series, name, name in times | parts, request)
+    return columns
+
+
+def _arrow_from_series(series: Any, name: str, has_part: bool, request: Request) -> Any:
+    """The column for Arrow; what Arrow does not know (periods, complex numbers) stays a column of objects."""
+    try:
+        column = pa.array(series, from_pandas=True)
+    except (pa.ArrowException, TypeError, ValueError, NotImplementedError):
+        column = None
+    if column is not None and not isinstance(column.type, pa.BaseExtensionType):
+        return column
+    if has_part:
+        raise request.error(
+            f"column {name!r} holds {series.dtype} values", "convert them to numbers, datetimes or text"
+        )
+    return series.to_numpy(dtype=object)
+
+
+def _times_from_objects(values: NDArray[Any]) -> pa.Array:
+    """As text: Arrow itself would silently take naive datetimes for UTC when zones are mixed."""
+
+    def text(value: Any) -> str | None:
+        return None if value is None else value.isoformat() if hasattr(value, "isoformat") else str(value)
+
+    return pa.array([text(value) for value in values], pa.large_string())
+
+
+def _arrow_from_objects(values: NDArray[Any], name: str, request: Request) -> pa.Array:
+    try:
+        return pa.array(values, from_pandas=True)
+    except (pa.ArrowException, OverflowError) as error:
+        kinds = [type(value).__name__ for value in values if value is not None]
+        other = next((kind for kind in kinds if kind != kinds[0]), None)
+        found = f"{kinds[0]} values" if other is None else f"both {kinds[0]} and {other} values"
+        raise request.error(
+            f"column {name!r} holds {found}",
+            "make them all text, or all integers, for example with .astype(str)",
+        ) from error
+
+
+def to_table(streams: StreamSet) -> pa.Table:
+    """An Arrow table with columns stream, time, type, start, end and the extra columns.
+
+    An empty stream is one row with neither time nor type. Types are dictionary-encoded with the whole
+    vocabulary; calendar times are timestamps.
+    """
+    clash = next((name for name in streams.columns if name in RESERVED), None)
+    if clash is not None:
+        raise DataError(
+            f"the extra column {clash!r} has the name of one of a table's own columns",
+            remedy=f"rename it; {', '.join(RESERVED)} are taken",
+        )
+    rows, events = _rows_of(streams)
+    index = np.where(events < 0, 0, events)
+    empty = pa.array(events < 0)
+    codes = streams.event_types[index] if streams.num_events else np.zeros(len(index), dtype=np.int64)
+    types = pa.DictionaryArray.from_arrays(
+        pa.array(codes.astype(np.int32), mask=events < 0), pa.array(streams.types, pa.string())
+    )
+    columns = {
+        "stream": _id_column(streams.ids).take(pa.array(rows)),
+        "time": _time_column(streams.event_times, streams).take(_null_where(index, empty)),
+        "type": types,
+        "start": _time_column(streams.starts, streams).take(pa.array(rows)),
+        "end": _time_column(streams.ends, streams).take(pa.array(rows)),
+    }
+    for name, values in streams.columns.items():
+        columns[name] = _extra_column(name, values).take(_null_where(index, empty))
+    return pa.table(columns)
+
+
+def _rows_of(streams: StreamSet) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """For each row of the table its stream, and its event or -1 for an empty stream."""
+    lengths = streams.lengths
+    rows = np.repeat(np.arange(len(streams)), np.maximum(lengths, 1))
+    events = np.full(len(rows), -1, dtype=np.int64)
+    events[lengths[rows] > 0] = np.arange(streams.num_events)
+    return rows, events
+
+
+def _null_where(index: NDArray[np.int64], empty: pa.Array) -> pa.Array:
+    return pa.array(index, mask=empty.to_numpy(zero_copy_only=False))
+
+
+def _id_column(ids: Sequence[Hashable]) -> pa.Array:
+    """Ids as integers or text; of anything else its text, with a notice."""
+    kinds = {type(name) for name in ids}
+    if kinds <= {str}:
+        return pa.array(ids, pa.string())
+    if all(issubclass(kind, int | np.integer) and kind is not bool for kind in kinds):
+        values = [int(name) for name in ids]  # type: ignore[call-overload]
+        if all(-(2**63) <= value < 2**63 for value in values):
+            return pa.array(values, pa.int64())
+    texts = [str(name) for name in ids]
+    if len(set(texts)) < len(texts):
+        twice = next(text for text in texts if texts.count(text) > 1)
+        raise DataError(
+            f"two ids are both written {twice!r}",
+            remedy="make the ids all text or all integers, and distinct",
+        )
+    notice = "the stream ids are neither all text nor all integers; they were written as text"
+    warnings.warn(notice, DataNotice, stacklevel=3)
+    return pa.array(texts, pa.string())
+
+
+def _time_column(times: NDArray[np.float64], streams: StreamSet) -> pa.Array:
+    """Numbers, or timestamps: microseconds, and nanoseconds only where these are needed."""
+    axis = streams.axis
+    if not axis.is_calendar:
+        return pa.array(times, pa.float64())
+    instants = axis.to_instants(times)
+    column = pa.array(instants, pa.int64()).cast(pa.timestamp("ns", axis.timezone))
+    return column.cast(pa.timestamp("us", axis.timezone)) if not (instants % 1000).any() else column
+
+
+def _extra_column(name: str, values: NDArray[Any]) -> pa.Array:
+    try:
+        if values.ndim > 1:
+            return pa.array(list(values))
+        if values.dtype.kind == "M" and values.dtype != np.dtype("datetime64[D]"):
+            return pa.array(values, from_pandas=False)
+        return pa.array(values, from_pandas=values.dtype.kind == "f")
+    except (pa.ArrowException, OverflowError, TypeError) as error:
+        raise DataError(
+            f"the extra column {name!r} holds values that a table cannot: {error}",
+            remedy="convert it to numbers or text, or leave it out",
+        ) from error
+
+
+def to_frame(streams: StreamSet, library: str = "pandas") -> Any:
+    """The table of ``to_table`` as a pandas or Polars data frame."""
+    table = to_table(streams)
+    if library == "pandas":
+        return _to_pandas(table)
+    if library == "polars":
+        try:
+            import polars
+        except ModuleNotFoundError as error:
+            raise DataError("Polars is not installed", remedy="pip install 'retrodict[polars]'") from error
+        return _to_polars(table, streams.types, polars)
+    raise DataError(f"unknown library {library!r}", remedy='use library="pandas" or library="polars"')
+
+
+def _to_pandas(table: pa.Table) -> pd.DataFrame:
+    import pandas as pd
+
+    nullable: Mapping[pa.DataType, Any] = {
+        pa.int8(): pd.Int8Dtype(), pa.int16(): pd.Int16Dtype(), pa.int32(): pd.Int32Dtype(),
+        pa.int64(): pd.Int64Dtype(), pa.uint8(): pd.UInt8Dtype(), pa.uint16(): pd.UInt16Dtype(),
+        pa.uint32(): pd.UInt32Dtype(), pa.uint64(): pd.UInt64Dtype(), pa.bool_(): pd.BooleanDtype(),
+    }  # fmt: skip
+    frame = table.to_pandas()
+    for name, column in zip(table.column_names, table.columns, strict=True):
+        if column.null_count and column.type in nullable:  # plain pandas would make floats of them
+            frame[name] = column.to_pandas(types_mapper=nullable.get)
+    return frame
+
+
+def _to_polars(table: pa.Table, types: Sequence[str], polars: Any) -> Any:
+    text = table.set_column(2, "type", table["type"].cast(pa.string()))
+    return polars.from_arrow(text).with_columns(polars.col("type").cast(polars.Enum(list(types))))
