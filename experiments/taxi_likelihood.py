@@ -40,7 +40,7 @@ def score(model: rd.Model, streams: rd.StreamSet) -> dict[str, float]:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("data", type=Path, help="folder with the prepared taxi streams")
-    parser.add_argument("--hidden", type=int, nargs="+", default=[64, 128, 256])
+    parser.add_argument("--hidden", type=int, nargs="*", default=[64, 128, 256])
     parser.add_argument("--learning-rate", type=float, default=None)
     parser.add_argument("--weight-decay", type=float, default=0.0)
     parser.add_argument("--epochs", type=int, default=300)
@@ -79,7 +79,7 @@ def main() -> None:
         for name, model in models.items()
     }
     neural = [name for name in results if name.startswith("neural")]
-    chosen = max(neural, key=lambda name: results[name]["dev"]["without_first"])
+    chosen = max(neural, key=lambda name: results[name]["dev"]["without_first"], default=None)
     report = {
         "data": {"train_streams": len(train), "train_events": train.num_events, "dev": len(dev), "test": len(test)},
         "chosen_on_dev": chosen,

@@ -1,0 +1,51 @@
+"""The ``retrodict`` command. Each command is one file; to add one, write it and list it here."""
+
+from __future__ import annotations
+
+import sys
+from typing import Annotated
+
+import typer
+from rich.markup import escape
+
+from retrodict._version import __version__
+from retrodict.cli import common
+from retrodict.cli.censor import censor
+from retrodict.cli.demo import demo
+from retrodict.cli.describe import describe
+from retrodict.cli.fit import fit
+from retrodict.cli.simulate import simulate
+from retrodict.errors import RetrodictError
+
+app = typer.Typer(
+    no_args_is_help=True,
+    rich_markup_mode="rich",
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+for command in (describe, fit, simulate, censor, demo):
+    app.command()(command)
+
+
+@app.callback(invoke_without_command=True)
+def about(version: Annotated[bool, typer.Option("--version", help="Show the version and stop.")] = False) -> None:
+    """Fill in the events missing from continuous-time event streams, with honest uncertainty.
+
+    A stream is a list of typed events at real-valued times. Start with [bold]describe[/] to see what is in your file,
+    [bold]fit[/] a model of complete streams, and [bold]simulate[/] or [bold]censor[/] to try it out.
+    """
+    if version:
+        common.out.print(f"retrodict {__version__}", highlight=False)
+        raise typer.Exit
+
+
+def main() -> None:
+    """Run the command line; errors a user can act on are shown without a traceback."""
+    try:
+        app()
+    except RetrodictError as error:
+        common.err.print(f"[bold red]error:[/] {escape(str(error))}", soft_wrap=True, highlight=False)
+        sys.exit(2)
+    except KeyboardInterrupt:
+        common.err.print("[yellow]interrupted[/]: run the same command again to go on where it stopped")
+        sys.exit(130)

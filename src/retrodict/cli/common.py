@@ -1,0 +1,89 @@
+"""What the commands share: options for columns, reading with notices, writing, and how errors are shown."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+from rich.markup import escape
+
+from retrodict.errors import DataNotice
+from retrodict.events.io.read import read_events
+from retrodict.events.stream_set import StreamSet
+
+out = Console()
+err = Console(stderr=True)
+
+_COLUMNS = "Columns and time"
+File = Annotated[Path, typer.Argument(help="Events: .csv, .parquet, .jsonl (also .gz), EasyTPP .json, old .pkl.")]
+Stream = Annotated[
+    str | None, typer.Option(help="Column that says whose event it is ('stream').", rich_help_panel=_COLUMNS)
+]
+Time = Annotated[str | None, typer.Option(help="Column of times or dates ('time').", rich_help_panel=_COLUMNS)]
+Type = Annotated[str | None, typer.Option(help="Column of event types ('type').", rich_help_panel=_COLUMNS)]
+Start = Annotated[
+    str | None,
+    typer.Option(help="When streams start: a column, a number or a date.", rich_help_panel=_COLUMNS),
+]
+End = Annotated[
+    str | None,
+    typer.Option(help="Until when streams were watched: a column, a number or a date.", rich_help_panel=_COLUMNS),
+]
+Unit = Annotated[str | None, typer.Option(help="Unit of time: second, minute, hour, day ...", rich_help_panel=_COLUMNS)]
+Timezone = Annotated[
+    str | None, typer.Option(help="Zone of dates that have none, e.g. Europe/Paris.", rich_help_panel=_COLUMNS)
+]
+Seed = Annotated[int, typer.Option(help="Same seed, same result.")]
+
+
+def read(
+    file: Path,
+    stream: str | None,
+    time: str | None,
+    type: str | None,
+    start: str | None,
+    end: str | None,
+    unit: str | None,
+    timezone: str | None,
+    types: tuple[str, ...] | None = None,
+) -> StreamSet:
+    """Read events, showing notices as notes."""
+    with notes():
+        return read_events(
+            file, stream, time, type, _bound(start), _bound(end), types=types, unit=unit, timezone=timezone
+        )
+
+
+def _bound(value: str | None) -> str | float | None:
+    """A number where the text is one; else the reader takes it as a column or a date."""
+    if value is None:
+        return None
+    try:
+        return float(value)
+    except ValueError:
+        return value
+
+
+@contextmanager
+def notes() -> Iterator[None]:
+    """Show what was assumed or repaired as notes on standard error."""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always", DataNotice)
+        try:
+            yield
+        finally:
+            for warning in caught:
+                if issubclass(warning.category, DataNotice):
+                    err.print(f"[yellow]note:[/] {escape(str(warning.message))}", soft_wrap=True)
+                else:
+                    warnings.warn_explicit(warning.message, warning.category, warning.filename, warning.lineno)
+
+
+def wrote(path: Path, what: str) -> None:
+    """Say what was written where."""
+    out.print(f"wrote [bold]{escape(str(path))}[/]: {what}", soft_wrap=True, highlight=False)

@@ -1,0 +1,94 @@
+"""``retrodict fit``: learn what complete streams look like."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich.markup import escape
+
+from retrodict.cli import common
+from retrodict.events.stream_set import StreamSet
+
+
+class Kind(StrEnum):
+    """Models by the name they have on the command line."""
+
+    neural = "neural-hawkes"
+    hawkes = "hawkes"
+    poisson = "poisson"
+
+
+def fit(
+    file: common.File,
+    output: Annotated[Path, typer.Option("--output", "-o", help="Folder for the model, its logs and checkpoints.")],
+    dev: Annotated[
+        Path | None, typer.Option(help="Streams to stop early by; else a tenth of FILE is set aside.")
+    ] = None,
+    model: Annotated[Kind, typer.Option(help="What to fit.")] = Kind.neural,
+    hidden: Annotated[int | None, typer.Option(help="LSTM cells; chosen from the data by default.", min=1)] = None,
+    epochs: Annotated[int, typer.Option(help="At most so many passes over the data.", min=1)] = 200,
+    patience: Annotated[int, typer.Option(help="Stop after so many epochs without a better dev score.", min=1)] = 12,
+    batch_size: Annotated[int, typer.Option(help="Streams a step.", min=1)] = 50,
+    learning_rate: Annotated[float | None, typer.Option(help="Adam's step size; each model has its own.")] = None,
+    device: Annotated[str, typer.Option(help="auto, cpu or cuda.")] = "auto",
+    resume: Annotated[
+        bool, typer.Option("--resume/--restart", help="Go on with what is in the folder, or not.")
+    ] = True,
+    seed: common.Seed = 0,
+    stream: common.Stream = None,
+    time: common.Time = None,
+    type: common.Type = None,
+    start: common.Start = None,
+    end: common.End = None,
+    unit: common.Unit = None,
+    timezone: common.Timezone = None,
+) -> None:
+    """Fit a model to complete streams. Interrupted or killed, the same command goes on where it stopped.
+
+    [bold]Examples[/]
+
+      retrodict fit trips.parquet -o model/
+
+      retrodict fit train.csv --dev dev.csv --stream driver --time when --type what --hidden 128 -o model/
+    """
+    columns = (stream, time, type, start, end, unit, timezone)
+    train = common.read(file, *columns)
+    dev_streams = None if dev is None else common.read(dev, *columns)
+    if dev_streams is not None:
+        types = [*train.types, *(name for name in dev_streams.types if name not in train.types)]
+        train, dev_streams = train.with_types(types), dev_streams.with_types(types)
+
+    from retrodict.train.fit import fit as run
+
+    with common.notes():
+        fitted = run(
+            _start(model, train, hidden),
+            train,
+            dev_streams,
+            directory=output,
+            epochs=epochs,
+            batch_size=batch_size,
+            learning_rate=learning_rate,
+            patience=patience,
+            seed=seed,
+            resume=resume,
+            device=device,
+        )
+    record = fitted.training_record
+    common.wrote(
+        output,
+        f"{escape(model.value)} model, {record['dev_log_likelihood_per_event']:.4f} nats per event on dev "
+        f"(best epoch {record['best_epoch']} of {record['epochs']}, {record['seconds']:g} s)",
+    )
+
+
+def _start(kind: Kind, train: StreamSet, hidden: int | None) -> Any:
+    """The class to fit, or a neural model of the size that was asked for."""
+    from retrodict.models import Hawkes, NeuralHawkes, Poisson
+
+    if kind is Kind.neural and hidden is not None:
+        return NeuralHawkes(train.num_types, hidden)
+    return {Kind.neural: NeuralHawkes, Kind.hawkes: Hawkes, Kind.poisson: Poisson}[kind]

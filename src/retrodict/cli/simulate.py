@@ -1,0 +1,35 @@
+"""``retrodict simulate``: draw new complete streams from a fitted model."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from retrodict.cli import common
+from retrodict.events.io.write import write_events
+
+
+def simulate(
+    model: Annotated[Path, typer.Argument(help="Folder that 'retrodict fit' wrote.")],
+    output: Annotated[Path, typer.Option("--output", "-o", help="Where the streams go.")],
+    number: Annotated[int, typer.Option("--number", "-n", help="How many streams.", min=0)] = 100,
+    end: Annotated[float | None, typer.Option(help="Simulate on [0, END], in the model's unit of time.")] = None,
+    events: Annotated[int | None, typer.Option(help="Stop each stream after so many events.", min=0)] = None,
+    seed: common.Seed = 0,
+) -> None:
+    """Draw new complete streams from a model.
+
+    [bold]Examples[/]
+
+      retrodict simulate model/ -n 1000 --end 24 -o simulated.parquet
+
+      retrodict simulate model/ -n 10 --events 50 -o simulated.csv
+    """
+    from retrodict.models.simulate import simulate as draw
+    from retrodict.models.store import load_model
+
+    streams = draw(load_model(model), number, end, seed, num_events=events)
+    write_events(streams, output)
+    common.wrote(output, f"{len(streams):,} streams, {streams.num_events:,} events")
