@@ -10,6 +10,7 @@ import typer
 from rich.table import Table
 
 from retrodict.cli import common
+from retrodict.events.atomic import make_folder
 from retrodict.events.io.write import write_events
 from retrodict.events.stream_set import StreamSet
 from retrodict.missingness import ByType
@@ -45,7 +46,7 @@ def demo(
     say(_scores(models, test))
 
     neural = models["neural Hawkes"]
-    output.mkdir(parents=True, exist_ok=True)
+    make_folder(output)
     neural.save(output / "model")
     drawn = simulate(neural, len(test), end=test.durations, seed=seed)
     say("[bold]3. Simulate[/]  as many new streams as there are test streams, of the same durations")

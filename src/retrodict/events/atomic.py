@@ -46,6 +46,18 @@ def atomic_path(path: str | os.PathLike[str]) -> Iterator[Path]:
         temporary.unlink(missing_ok=True)
 
 
+def make_folder(path: str | os.PathLike[str]) -> Path:
+    """The folder ``path``, made if need be."""
+    folder = Path(path)
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise DataError(
+            f"cannot make this folder: {error.strerror}", file=path, remedy="give a folder that you may write to"
+        ) from error
+    return folder
+
+
 def _sync(path: Path) -> None:
     descriptor = os.open(path, os.O_RDONLY)
     try:

@@ -18,7 +18,7 @@ from safetensors import SafetensorError
 from safetensors.torch import load_file, save_file
 
 from retrodict.errors import ModelError
-from retrodict.events.atomic import atomic_path
+from retrodict.events.atomic import atomic_path, make_folder
 from retrodict.models import MODELS
 from retrodict.models.base import Model
 from retrodict.models.start import StartAtom
@@ -29,8 +29,7 @@ _JSON, _WEIGHTS = "model.json", "model.safetensors"
 
 def save_model(model: Model, directory: str | os.PathLike[str]) -> Path:
     """Write a model into a directory (made if need be); returns the directory."""
-    path = Path(directory)
-    path.mkdir(parents=True, exist_ok=True)
+    path = make_folder(directory)
     about = {
         "format": FORMAT,
         "version": VERSION,

@@ -12,7 +12,7 @@ import pytorch_lightning as pl
 from pytorch_lightning.callbacks import ModelCheckpoint
 
 from retrodict.errors import TrainingError
-from retrodict.events.atomic import atomic_path
+from retrodict.events.atomic import atomic_path, make_folder
 from retrodict.train.module import Fitting, Settings
 from retrodict.train.objective import Objective
 
@@ -87,7 +87,7 @@ class Run:
         return content if isinstance(content, dict) else None
 
     def _write(self, end: dict[str, Any]) -> None:
-        self.folder.mkdir(parents=True, exist_ok=True)
+        make_folder(self.folder)
         with atomic_path(self.folder / "run.json") as side:
             text = json.dumps({**self.identity, **end}, indent=1)
             Path(side).write_text(text + "\n", encoding="utf-8")

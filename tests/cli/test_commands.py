@@ -1,0 +1,118 @@
+"""The commands, as a user runs them: what they print, what they write, how they refuse."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+from typer.testing import CliRunner
+
+import retrodict as rd
+from retrodict.cli import app, main
+
+runner = CliRunner(env={"COLUMNS": "160", "TERM": "dumb"})
+
+CSV = """driver,when,what,fare
+7,2013-01-05T08:00:00Z,pick-up,0
+7,2013-01-05T08:30:00Z,drop-off,12.5
+9,2013-01-05T09:00:00Z,pick-up,0
+9,2013-01-05T09:10:00Z,drop-off,7
+9,2013-01-05T09:10:00Z,pick-up,0
+"""
+COLUMNS = ["--stream", "driver", "--time", "when", "--type", "what"]
+
+
+@pytest.fixture
+def trips(tmp_path):
+    file = tmp_path / "trips.csv"
+    file.write_text(CSV)
+    return str(file)
+
+
+def run(*arguments: str):
+    result = runner.invoke(app, list(arguments))
+    if result.exception is not None and not isinstance(result.exception, SystemExit):
+        raise result.exception
+    return result
+
+
+def test_describe_tells_what_is_in_a_file(trips):
+    result = run("describe", trips, *COLUMNS)
+    assert result.exit_code == 0
+    for text in ("streams", "2", "pick-up", "60.0%", "tied times", "extra columns", "fare", "2013-01-05 08:00:00"):
+        assert text in result.output
+    assert "note:" in result.output
+
+
+def test_censor_hides_and_keeps(trips, tmp_path):
+    observed, hidden = tmp_path / "observed.csv", tmp_path / "hidden.parquet"
+    where = ["-o", str(observed), "--hidden", str(hidden), "--end", "2013-01-05T10:00:00Z"]
+    result = run("censor", trips, *COLUMNS, "-m", "pick*=1", *where)
+    assert "2 observed events of 5" in result.output
+    kept, gone = rd.read_events(observed), rd.read_events(hidden)
+    assert set(kept.to_frame()["type"].dropna()) == {"drop-off"}
+    assert gone.num_events == 3
+    assert kept.columns["fare"].tolist() == [12.5, 7.0]
+
+
+def test_fit_then_simulate(tmp_path):
+    truth = rd.Hawkes([0.5, 0.3], [[0.2, 0.4], [0.3, 0.0]], 2.0)
+    streams = rd.simulate(truth, 40, end=10.0, seed=1).with_types(["0", "1"])
+    rd.write_events(streams, tmp_path / "streams.parquet")
+    rd.write_events(streams[:10], tmp_path / "dev.jsonl")
+    model = str(tmp_path / "model")
+    files = [str(tmp_path / "streams.parquet"), "--dev", str(tmp_path / "dev.jsonl")]
+    result = run("fit", *files, "-o", model, "--hidden", "8", "--epochs", "2")
+    assert result.exit_code == 0
+    assert "nats per event on dev" in result.output
+    assert isinstance(rd.load_model(model), rd.NeuralHawkes)
+    assert "this fit had finished" in run("fit", *files, "-o", model, "--hidden", "8", "--epochs", "2").output
+    for kind in ("hawkes", "poisson"):
+        run("fit", files[0], "-o", model + kind, "--model", kind, "--epochs", "2")
+        assert rd.load_model(model + kind).kind == kind
+    drawn = str(tmp_path / "drawn.jsonl")
+    assert "3 streams" in run("simulate", model, "-n", "3", "--events", "4", "-o", drawn).output
+    assert rd.read_events(drawn, types=["0", "1"]).lengths.tolist() == [4, 4, 4]
+
+
+def test_every_command_teaches_with_an_example():
+    for command in ("describe", "fit", "simulate", "censor"):
+        output = run(command, "--help").output
+        assert f"retrodict {command} " in output
+        assert "Example" in output
+    assert "retrodict 0." in run("--version").output
+    assert "describe" in run("--help").output
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["describe", "{tmp}/nowhere.csv"], "there is no such file"),
+        (["describe", "{trips}"], "Remedy"),
+        (["censor", "{trips}", *COLUMNS, "-m", "lunch=0.5", "-o", "{tmp}/x.csv"], "no event type matches 'lunch'"),
+        (["censor", "{trips}", *COLUMNS, "-m", "pick-up=2", "-o", "{tmp}/x.csv"], "A rate is a probability"),
+        (
+            ["censor", "{trips}", *COLUMNS, "-m", "pick-up:half", "-o", "{tmp}/x.csv"],
+            "cannot understand the missing rate",
+        ),
+        (["simulate", "{tmp}", "--end", "1", "-o", "{tmp}/x.csv"], "is not a saved model"),
+        (["fit", "{trips}", *COLUMNS, "-o", "{trips}", "--epochs", "1"], "cannot make this folder"),
+    ],
+)
+def test_errors_are_one_line_without_a_traceback(arguments, message, trips, tmp_path, monkeypatch, capsys):
+    filled = [a.format(tmp=tmp_path, trips=trips) for a in arguments]
+    monkeypatch.setattr(sys, "argv", ["retrodict", *filled])
+    with pytest.raises(SystemExit) as stop:
+        main()
+    shown = capsys.readouterr()
+    assert stop.value.code == 2
+    assert message in shown.err
+    assert "Traceback" not in shown.err + shown.out
+    assert not (tmp_path / "x.csv").exists()
+
+
+def test_the_installed_command_starts():
+    command = [sys.executable, "-c", "from retrodict.cli import main; main()", "--version"]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert done.stdout.startswith("retrodict ")
