@@ -7,8 +7,8 @@ import pytest
 
 from retrodict import EventStream, StreamSet
 from retrodict.errors import DataError
-from retrodict.events.io import jsonl
 from retrodict.events.atomic import atomic_path
+from retrodict.events.io import jsonl
 from retrodict.events.io.write import write_events
 
 STREAMS = StreamSet([EventStream([1.0], [0], end=2.0)])
