@@ -1,5 +1,8 @@
 """Fill in the events missing from continuous-time event streams, with honest uncertainty."""
 
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
 from retrodict._version import __version__
 from retrodict.errors import DataError, DataNotice, ModelError, RetrodictError, RunawayError, TrainingError
 from retrodict.events.combine import combine
@@ -12,7 +15,19 @@ from retrodict.models import Hawkes, Model, NeuralHawkes, Poisson
 from retrodict.models.quadrature import GaussLegendre, MonteCarlo
 from retrodict.models.simulate import simulate
 from retrodict.models.store import load_model, save_model
-from retrodict.train import fit
+
+if TYPE_CHECKING:
+    from retrodict.decode import consensus, transport
+    from retrodict.evaluate import score
+    from retrodict.train.fitting import fit
+
+# Imported when first used: Lightning and Numba take seconds to load.
+_LATER = {
+    "consensus": "retrodict.decode",
+    "fit": "retrodict.train.fitting",
+    "score": "retrodict.evaluate",
+    "transport": "retrodict.decode",
+}
 
 __all__ = [
     "ByType",
@@ -33,10 +48,19 @@ __all__ = [
     "TrainingError",
     "__version__",
     "combine",
+    "consensus",
     "fit",
     "load_model",
     "read_events",
     "save_model",
+    "score",
     "simulate",
+    "transport",
     "write_events",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    if name in _LATER:
+        return getattr(import_module(_LATER[name]), name)
+    raise AttributeError(f"module 'retrodict' has no attribute {name!r}")

@@ -9,7 +9,7 @@ import torch
 from retrodict.events.batch import make_batch
 from retrodict.models import NeuralHawkes
 from retrodict.models.simulate import simulate
-from retrodict.train.fit import fit
+from retrodict.train.fitting import fit
 from tests.conftest import KINDS, example_model
 
 pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="no GPU here")

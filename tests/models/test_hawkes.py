@@ -14,7 +14,7 @@ from retrodict.events.stream import EventStream
 from retrodict.events.stream_set import StreamSet
 from retrodict.models import Hawkes
 from retrodict.models.simulate import simulate
-from retrodict.train.fit import fit
+from retrodict.train.fitting import fit
 from tests.conftest import example_model
 
 
@@ -61,7 +61,7 @@ def test_a_batch_of_unequal_lengths_is_the_streams_one_by_one():
 def test_an_event_that_cannot_happen_has_probability_zero():
     model = Hawkes([0.5, 0.0], [[0.2, 0.0], [0.0, 0.0]], 1.0)
     stream = EventStream([1.0], [1], end=2.0)
-    assert float(model.log_likelihood(StreamSet([stream], types=["a", "b"]))) == -math.inf
+    assert model.log_likelihood(StreamSet([stream], types=["a", "b"])).item() == -math.inf
 
 
 def test_fitting_recovers_parameters_within_three_standard_errors():

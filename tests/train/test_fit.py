@@ -22,7 +22,7 @@ from retrodict.models import Hawkes, NeuralHawkes, Poisson
 from retrodict.models.simulate import simulate
 from retrodict.models.store import load_model
 from retrodict.train.checkpoint import SafetensorsCheckpoints
-from retrodict.train.fit import fit
+from retrodict.train.fitting import fit
 
 TRUTH = Hawkes([0.3, 0.2], [[0.1, 0.6], [0.5, 0.0]], 2.0)
 
@@ -62,7 +62,7 @@ SCRIPT = """
 import sys, time
 from retrodict.models import Hawkes, NeuralHawkes
 from retrodict.models.simulate import simulate
-from retrodict.train import fit as module
+from retrodict.train.fitting import fit
 from retrodict.train.module import Fitting
 truth = Hawkes([0.3, 0.2], [[0.1, 0.6], [0.5, 0.0]], 2.0)
 train, dev = simulate(truth, 120, end=15.0, seed=1), simulate(truth, 60, end=15.0, seed=2)
@@ -73,7 +73,7 @@ def slow(self, batch, index):
     return step(self, batch, index)
 Fitting.training_step = slow
 settings = dict(epochs=6, batch_size=30, seed=5, learning_rate=0.1, patience=3)
-module.fit(NeuralHawkes, train, dev, directory=sys.argv[1], progress=False, **settings)
+fit(NeuralHawkes, train, dev, directory=sys.argv[1], progress=False, **settings)
 """
 
 

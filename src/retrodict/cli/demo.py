@@ -30,7 +30,7 @@ def demo(
     from retrodict.datasets import flights_sample
     from retrodict.models import Hawkes, Model, NeuralHawkes, Poisson
     from retrodict.models.simulate import simulate
-    from retrodict.train.fit import fit
+    from retrodict.train.fitting import fit
 
     say = common.out.print
     streams = flights_sample()

@@ -61,7 +61,7 @@ def fit(
         types = [*train.types, *(name for name in dev_streams.types if name not in train.types)]
         train, dev_streams = train.with_types(types), dev_streams.with_types(types)
 
-    from retrodict.train.fit import fit as run
+    from retrodict.train.fitting import fit as run
 
     with common.notes():
         fitted = run(

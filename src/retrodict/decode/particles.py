@@ -1,0 +1,63 @@
+"""Checks on a weighted ensemble of particles, and the same ensemble in the form the decoders read."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from retrodict.decode.grouped import Groups, check_streams, count_types, group
+from retrodict.errors import DataError
+from retrodict.events.stream import EventStream
+
+NEGLIGIBLE = 2.0**-50
+
+
+class Particles(NamedTuple):
+    """Particles that carry weight, grouped by type; ``weights`` [M] sum to one.
+
+    They are in an order of their own (by weight, then by their events), so that a decode does not depend on
+    the order in which particles were given.
+    """
+
+    streams: list[EventStream]
+    weights: NDArray[np.float64]
+    groups: Groups
+
+
+def check_weights(weights: ArrayLike | None, count: int) -> NDArray[np.float64]:
+    """Weights [M] scaled to sum to one; equal ones for None."""
+    if weights is None:
+        return np.full(count, 1.0 / count)
+    values = np.asarray(weights, dtype=np.float64)
+    if values.shape != (count,):
+        raise DataError(
+            f"{count} particles but weights of shape {values.shape}",
+            remedy="give exactly one weight for each particle",
+        )
+    if not np.isfinite(values).all():
+        place = int(np.argmin(np.isfinite(values)))
+        raise DataError(f"weight {place} is {values[place]}", remedy="give finite weights; exponentiate log weights")
+    if (values < 0).any():
+        place = int(np.argmax(values < 0))
+        raise DataError(
+            f"weight {place} is negative ({values[place]:g})",
+            remedy="give weights of zero or more; exponentiate log weights",
+        )
+    if not values.max() > 0:
+        raise DataError("all weights are zero", remedy="give at least one particle a positive weight")
+    values = values / values.max()
+    return values / values.sum()
+
+
+def prepare(particles: object, weights: ArrayLike | None) -> Particles:
+    """Validate an ensemble, drop particles of negligible weight, and put the rest in canonical order."""
+    streams = check_streams(particles, "particles")
+    if not streams:
+        raise DataError("there are no particles", remedy="pass at least one particle (it may be empty)")
+    w = check_weights(weights, len(streams))
+    kept = [m for m in range(len(streams)) if w[m] >= NEGLIGIBLE]
+    kept.sort(key=lambda m: (-w[m], streams[m].times.tobytes(), streams[m].types.tobytes()))
+    streams, w = [streams[m] for m in kept], w[kept]
+    return Particles(streams, w / w.sum(), group(streams, count_types(streams)))

@@ -1,0 +1,264 @@
+"""Scores of imputed streams against the truth: what was missing, and what was put in its place.
+
+>>> from retrodict.events.stream import EventStream
+>>> truth = [EventStream([1.0, 4.0], [0, 1], end=5.0)]
+>>> imputed = [EventStream([1.5], [0], end=5.0)]
+>>> transport_score(truth, imputed, cost=1.0).distance_per_event
+0.75
+>>> event_score(truth, imputed, tolerance=0.5).recall
+0.5
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from retrodict.decode.cost import Cost, CostLike, as_cost
+from retrodict.errors import DataError
+from retrodict.evaluate.matching import count_within
+from retrodict.evaluate.pairs import Pairs, Streams, pair_streams
+
+
+def _ratio(part: float, whole: float) -> float:
+    return float(part) / float(whole) if whole else float("nan")
+
+
+@dataclass(frozen=True)
+class TransportScore:
+    """The optimal transport distance at one cost, by stream and type: all arrays [N, K].
+
+    The two terms of eq. (decomp), divided by the number of true missing events, are the axes of fig. eval-5.
+    """
+
+    cost: Cost
+    inserted: NDArray[np.int64]
+    deleted: NDArray[np.int64]
+    moved: NDArray[np.float64]
+    missing: NDArray[np.int64]
+
+    @property
+    def distance(self) -> NDArray[np.float64]:
+        """C_insert * inserted + C_delete * deleted + moved, [N, K]."""
+        return self.cost.insert * self.inserted + self.cost.delete * self.deleted + self.moved
+
+    @property
+    def distance_by_stream(self) -> NDArray[np.float64]:
+        """Distance of each stream [N]: what a paired test compares."""
+        return self.distance.sum(axis=1)
+
+    @property
+    def distance_per_event(self) -> float:
+        """Total distance over true missing events (NaN if nothing is missing)."""
+        return _ratio(self.distance.sum(), self.missing.sum())
+
+    @property
+    def edits_per_event(self) -> float:
+        """Insertions and deletions over true missing events: the x-axis of fig. eval-5."""
+        return _ratio((self.inserted + self.deleted).sum(), self.missing.sum())
+
+    @property
+    def moved_per_event(self) -> float:
+        """Time moved over true missing events: the y-axis of fig. eval-5."""
+        return _ratio(self.moved.sum(), self.missing.sum())
+
+    def of_type(self, type: int) -> TransportScore:
+        """The same score for the events of one type alone."""
+        k = slice(type, type + 1)
+        return TransportScore(self.cost, self.inserted[:, k], self.deleted[:, k], self.moved[:, k], self.missing[:, k])
+
+    def to_dict(self) -> dict[str, float]:
+        """The totals, as plain numbers."""
+        return {
+            "insert_cost": self.cost.insert,
+            "delete_cost": self.cost.delete,
+            "missing": int(self.missing.sum()),
+            "distance": float(self.distance.sum()),
+            "inserted": int(self.inserted.sum()),
+            "deleted": int(self.deleted.sum()),
+            "moved": float(self.moved.sum()),
+            "distance_per_event": self.distance_per_event,
+            "edits_per_event": self.edits_per_event,
+            "moved_per_event": self.moved_per_event,
+        }
+
+
+@dataclass(frozen=True)
+class EventScore:
+    """Events found within a time tolerance: matched one to one, as many as possible, type by type."""
+
+    tolerance: float
+    matched: int
+    imputed: int
+    missing: int
+
+    @property
+    def precision(self) -> float:
+        """Share of the imputed events that are matched (NaN if there are none)."""
+        return _ratio(self.matched, self.imputed)
+
+    @property
+    def recall(self) -> float:
+        """Share of the true missing events that are matched (NaN if there are none)."""
+        return _ratio(self.matched, self.missing)
+
+    @property
+    def f1(self) -> float:
+        """Harmonic mean of precision and recall (NaN if both streams are empty)."""
+        return _ratio(2 * self.matched, self.imputed + self.missing)
+
+    def to_dict(self) -> dict[str, float]:
+        """Counts and ratios, as plain numbers."""
+        return asdict(self) | {"precision": self.precision, "recall": self.recall, "f1": self.f1}
+
+
+@dataclass(frozen=True)
+class CountError:
+    """Imputed less true number of events: per stream in total, and per stream and type."""
+
+    bias: float
+    mean_absolute: float
+    mean_absolute_by_type: list[float]
+
+
+@dataclass(frozen=True)
+class Coverage:
+    """Of imputed events aligned to a true one, the share whose interval holds the true time."""
+
+    covered: float
+    mean_width: float
+    aligned: int
+
+
+@dataclass(frozen=True)
+class Scores:
+    """Everything that ``retrodict evaluate`` reports; lists are in the order of the given costs."""
+
+    types: tuple[str, ...]
+    transport: list[TransportScore]
+    events: EventScore
+    events_by_type: list[EventScore]
+    counts: CountError
+    coverage: Coverage | None
+
+    def to_dict(self) -> dict[str, Any]:
+        """Nested plain values, ready for JSON."""
+        return {
+            "transport": [
+                s.to_dict() | {"by_type": {t: s.of_type(k).to_dict() for k, t in enumerate(self.types)}}
+                for s in self.transport
+            ],
+            "events": self.events.to_dict()
+            | {"by_type": {t: s.to_dict() for t, s in zip(self.types, self.events_by_type, strict=True)}},
+            "counts": asdict(self.counts),
+            "coverage": None if self.coverage is None else asdict(self.coverage),
+        }
+
+
+def score(truth: Streams, imputed: Streams, costs: Iterable[CostLike], tolerance: float) -> Scores:
+    """Score imputed missing events against the true ones, at several costs and one time tolerance.
+
+    Stream sets are paired by stream id and type name, lists by position. Coverage is scored at the first
+    cost, where the imputed streams carry intervals (columns earliest and latest).
+    """
+    pairs = pair_streams(truth, imputed)
+    prices = [as_cost(cost) for cost in costs]
+    if not prices:
+        raise DataError("no costs were given", remedy="pass at least one cost")
+    by_type = _event_scores(pairs, tolerance)
+    has_intervals = any("earliest" in s.columns and "latest" in s.columns for s in pairs.imputed if len(s))
+    return Scores(
+        pairs.types,
+        [_transport_score(pairs, cost) for cost in prices],
+        _sum_event_scores(by_type, tolerance),
+        by_type,
+        _count_error(pairs),
+        _coverage(pairs, prices[0]) if has_intervals else None,
+    )
+
+
+def transport_score(truth: Streams, imputed: Streams, cost: CostLike) -> TransportScore:
+    """Distance and its two terms, by stream and type."""
+    return _transport_score(pair_streams(truth, imputed), as_cost(cost))
+
+
+def event_score(truth: Streams, imputed: Streams, tolerance: float) -> EventScore:
+    """Precision, recall and F1 of events within ``tolerance`` of a true event of their type."""
+    return _sum_event_scores(_event_scores(pair_streams(truth, imputed), tolerance), tolerance)
+
+
+def count_error(truth: Streams, imputed: Streams) -> CountError:
+    """How far the number of imputed events is from the number that is missing."""
+    return _count_error(pair_streams(truth, imputed))
+
+
+def interval_coverage(truth: Streams, imputed: Streams, cost: CostLike) -> Coverage:
+    """How often the intervals of imputed events (columns earliest, latest) hold the time aligned to them."""
+    return _coverage(pair_streams(truth, imputed), as_cost(cost))
+
+
+def _transport_score(pairs: Pairs, cost: Cost) -> TransportScore:
+    match = pairs.align(cost)
+    aligned = match >= 0
+    missing, imputed = pairs.counts(pairs.true_groups), pairs.counts(pairs.imputed_groups)
+    cell = np.repeat(np.arange(missing.size), imputed.ravel())[aligned]
+    shift = np.abs(pairs.imputed_groups.times[aligned] - pairs.true_groups.times[match[aligned]])
+    found = np.bincount(cell, minlength=missing.size).reshape(missing.shape)
+    moved = np.bincount(cell, weights=shift, minlength=missing.size).astype(np.float64)
+    return TransportScore(cost, missing - found, imputed - found, moved.reshape(missing.shape), missing)
+
+
+def _event_scores(pairs: Pairs, tolerance: float) -> list[EventScore]:
+    if not (np.isfinite(tolerance) and tolerance >= 0):
+        raise DataError(f"tolerance is {tolerance}", remedy="pass a time difference of zero or more")
+    imputed, true = pairs.imputed_groups, pairs.true_groups
+    matched = count_within(imputed.times, imputed.offsets, true.times, true.offsets, float(tolerance))
+    matched = matched.reshape(-1, len(pairs.types)).sum(axis=0) if pairs.types else np.zeros(0, np.int64)
+    totals = zip(
+        matched.tolist(),
+        pairs.counts(imputed).sum(axis=0).tolist(),
+        pairs.counts(true).sum(axis=0).tolist(),
+        strict=True,
+    )
+    return [EventScore(float(tolerance), *total) for total in totals]
+
+
+def _sum_event_scores(scores: list[EventScore], tolerance: float) -> EventScore:
+    return EventScore(
+        float(tolerance),
+        sum(s.matched for s in scores),
+        sum(s.imputed for s in scores),
+        sum(s.missing for s in scores),
+    )
+
+
+def _count_error(pairs: Pairs) -> CountError:
+    error = pairs.counts(pairs.imputed_groups) - pairs.counts(pairs.true_groups)
+    total = error.sum(axis=1)
+    return CountError(float(total.mean()), float(np.abs(total).mean()), np.abs(error).mean(axis=0).tolist())
+
+
+def _coverage(pairs: Pairs, cost: Cost) -> Coverage:
+    ends = [np.concatenate([_column(s, name) for s in pairs.imputed]) for name in ("earliest", "latest")]
+    lengths = np.array([len(s) for s in pairs.imputed])
+    before = np.repeat(np.cumsum(lengths) - lengths, lengths)
+    low, high = (end[before + pairs.imputed_groups.place] for end in ends)
+    match = pairs.align(cost)
+    aligned = match >= 0
+    when = pairs.true_groups.times[match[aligned]]
+    inside = (low[aligned] <= when) & (when <= high[aligned])
+    return Coverage(_ratio(inside.sum(), aligned.sum()), _ratio((high - low).sum(), len(low)), int(aligned.sum()))
+
+
+def _column(stream: Any, name: str) -> NDArray[np.float64]:
+    if len(stream) and name not in stream.columns:
+        raise DataError(
+            f"the imputed stream has no column {name!r}",
+            stream=stream.id,
+            remedy="score streams that rd.consensus returned, which carry earliest and latest",
+        )
+    return np.asarray(stream.columns[name] if len(stream) else [], dtype=np.float64)

@@ -1,0 +1,76 @@
+"""Small streams and ensembles for the decoding tests, and slow but obvious reference algorithms."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from functools import lru_cache
+from itertools import product
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from retrodict.events.stream import EventStream
+
+GOLDEN = Path(__file__).resolve().parents[2].parent / "shared" / "golden"
+
+
+def golden(name: str) -> Any:
+    """A golden file of the shared folder beside the checkout; skips the test where it is absent."""
+    path = GOLDEN / name
+    if not path.exists():
+        pytest.skip(f"no {name} beside the checkout")
+    return json.loads(path.read_text())
+
+
+def stream(events: Sequence[tuple[int, float]], end: float = 1e3) -> EventStream:
+    """A stream of (type, time) pairs in any order."""
+    ordered = sorted(events, key=lambda event: event[1])
+    return EventStream([t for _, t in ordered], [int(k) for k, _ in ordered], end=end)
+
+
+def of_one_type(times: Sequence[float], end: float = 1e3) -> EventStream:
+    return stream([(0, float(t)) for t in times], end)
+
+
+def slow_distance(a: Sequence[float], b: Sequence[float], insert: float, delete: float) -> float:
+    """Edit distance by its definition: delete, insert or move the last event."""
+
+    @lru_cache(None)
+    def best(i: int, j: int) -> float:
+        if i == 0 or j == 0:
+            return i * delete + j * insert
+        return min(
+            best(i - 1, j) + delete,
+            best(i, j - 1) + insert,
+            best(i - 1, j - 1) + abs(a[i - 1] - b[j - 1]),
+        )
+
+    return best(len(a), len(b))
+
+
+def least_risk(particles: list[list[float]], w: np.ndarray, insert: float, delete: float) -> float:
+    """The least risk of any sub-multiset of the particles' events, by trying all of them."""
+    times = sorted({t for p in particles for t in p})
+    numbers = product(*(range(sum(p.count(t) for p in particles) + 1) for t in times))
+    decodes = ([t for t, n in zip(times, number, strict=True) for _ in range(n)] for number in numbers)
+    return min(float(w @ [slow_distance(z, p, insert, delete) for p in particles]) for z in decodes)
+
+
+def posterior_like(
+    events: int, types: int, particles: int, seed: int, end: float | None = None
+) -> tuple[list[EventStream], np.ndarray]:
+    """Weighted particles around a latent truth: jittered, dropped and spurious events."""
+    rng = np.random.default_rng(seed)
+    end = events / types if end is None else end
+    truth, kinds = rng.uniform(0, end, events), rng.integers(types, size=events)
+    streams = []
+    for _ in range(particles):
+        kept = rng.random(events) < 0.8
+        spurious = rng.poisson(0.2 * events)
+        times = np.r_[truth[kept] + 0.15 * rng.standard_t(3, kept.sum()), rng.uniform(0, end, spurious)]
+        names = np.r_[kinds[kept], rng.integers(types, size=spurious)]
+        streams.append(stream(list(zip(names, np.clip(times, 0, end), strict=True)), end))
+    return streams, rng.dirichlet(np.full(particles, 2.0))
