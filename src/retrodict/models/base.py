@@ -25,6 +25,7 @@ from pathlib import Path
 from typing import Any, ClassVar, NamedTuple
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor, nn
 
 from retrodict.errors import ModelError
@@ -80,6 +81,45 @@ class Model(nn.Module, ABC):
     @abstractmethod
     def compensator(self, state: Any, start: Tensor, stop: Tensor) -> Tensor:
         """∫ λ_k over [start, stop] if no event happens there, [..., K]."""
+
+    def drive(self, state: Any, t: Tensor) -> Tensor:
+        """What goes into λ_k = activate(drive_k): v_k · h(t) of a neural model, in general a statistic of the past.
+
+        A smoothing proposal adds what it knows of the future to this. Shapes as for ``intensity``.
+        """
+        return inverse_softplus(self.intensity(state, t))
+
+    def drive_bound(self, state: Any, start: Tensor, stop: Tensor) -> Tensor:
+        """A guaranteed upper bound of the drive over [start, stop], [..., K]."""
+        return inverse_softplus(self.bound(state, start, stop))
+
+    def activate(self, drive: Tensor) -> Tensor:
+        """f_k of equation (2): intensities from drives [..., K]; increasing."""
+        return F.softplus(drive)
+
+    def log_activate(self, drive: Tensor, types: Tensor | None = None) -> Tensor:
+        """log f_k, safe where it underflows, [..., K]; or, with ``types`` [...], of one drive for each type."""
+        return log_softplus(drive)
+
+    def drives(self, batch: Batch, positions: Tensor) -> tuple[Tensor, Tensor]:
+        """Drives at every event and inside every gap of complete streams.
+
+        ``positions`` [Q] are fractions of each gap. Returns [B, L, K] at the events (left limits) and
+        [B, L+1, Q, K] inside the gaps; padding holds finite numbers that mean nothing.
+        """
+        state = self.initial(batch.durations.shape)
+        at_events, inside = [], []
+        previous = torch.zeros_like(batch.durations)
+        edges = [*batch.times.unbind(1), batch.durations]
+        for i, time in enumerate(edges):
+            times = previous[:, None] + (time - previous)[:, None] * positions.to(time.dtype)
+            inside.append(self.drive(state, times))
+            if i < len(edges) - 1:
+                at_events.append(self.drive(state, time))
+                state = self.update(state, batch.types[:, i], time)
+            previous = time
+        empty = inside[0].new_zeros(len(previous), 0, self.num_types)
+        return torch.stack(at_events, 1) if at_events else empty, torch.stack(inside, 1)
 
     @abstractmethod
     def config(self) -> dict[str, Any]:
@@ -189,3 +229,13 @@ class Model(nn.Module, ABC):
             return streams.with_types(self.types)
         self.check_types(streams)
         return streams
+
+
+def inverse_softplus(y: Tensor) -> Tensor:
+    """x with softplus(x) = y; -inf where y is zero."""
+    return y + torch.log(-torch.expm1(-y))
+
+
+def log_softplus(x: Tensor) -> Tensor:
+    """log softplus(x), which is x itself far below zero."""
+    return torch.where(x < -15, x, F.softplus(x.clamp(min=-20)).log())

@@ -21,7 +21,7 @@ from torch import Tensor, nn
 from retrodict.errors import ModelError
 from retrodict.events.batch import Batch
 from retrodict.events.stream_set import StreamSet
-from retrodict.models.base import Model, Terms
+from retrodict.models.base import Model, Terms, log_softplus
 from retrodict.models.ctlstm import Cells, ContinuousTimeLSTM, hidden_at, hidden_range
 from retrodict.models.ctlstm_project import project
 from retrodict.models.quadrature import GaussLegendre, Integral
@@ -88,23 +88,37 @@ class NeuralHawkes(Model):
         """The LSTM reads type@time."""
         return NeuralState(*self.lstm.read(state.cells, type, self._elapsed(state, time)), time)
 
-    def intensity(self, state: NeuralState, t: Tensor) -> Tensor:
-        """λ_k(t) = f_k(v_k · h(t)), equation (2), [..., K] or [..., N, K]."""
+    def drive(self, state: NeuralState, t: Tensor) -> Tensor:
+        """v_k · h(t), [..., K] or [..., N, K]."""
         cells = state.cells
         if t.dim() > state.time.dim():
             cells = Cells(*(field.unsqueeze(-2) for field in cells))
-        return self._rates(hidden_at(cells, self._elapsed(state, t)) @ self.readout.t())
+        return hidden_at(cells, self._elapsed(state, t)) @ self.readout.t()
 
-    def bound(self, state: NeuralState, start: Tensor, stop: Tensor) -> Tensor:
-        """Appendix C.4, with the range of each h_d over this very interval, [..., K].
-
-        The sum is bounded term by term; a little is added for rounding.
-        """
+    def drive_bound(self, state: NeuralState, start: Tensor, stop: Tensor) -> Tensor:
+        """Appendix C.4, with the range of each h_d over this very interval, [..., K]; slack covers rounding."""
         low, high = hidden_range(state.cells, self._elapsed(state, start), self._elapsed(state, stop))
         upper, lower = self.readout.clamp(min=0), self.readout.clamp(max=0)
-        reach = high @ upper.t() + low @ lower.t()
         slack = 8 * torch.finfo(self.dtype).eps * (1 + self.readout.abs().sum(1))
-        return self._rates(reach + slack) * (1 + 8 * torch.finfo(self.dtype).eps)
+        return high @ upper.t() + low @ lower.t() + slack
+
+    def activate(self, drive: Tensor) -> Tensor:
+        """f_k(x) = s_k softplus(x / s_k), per unit of the user's time; the last dimension of x is K."""
+        scale = self.log_scale.exp()
+        return scale / self.time_scale.to(self.dtype) * F.softplus(drive / scale)
+
+    def log_activate(self, drive: Tensor, types: Tensor | None = None) -> Tensor:
+        """log f_k(x), [..., K]; or, with ``types`` [...], of one drive [...] for each type given."""
+        log_scale = self.log_scale if types is None else self.log_scale[types]
+        return log_scale + log_softplus(drive / log_scale.exp()) - self.time_scale.log().to(self.dtype)
+
+    def intensity(self, state: NeuralState, t: Tensor) -> Tensor:
+        """λ_k(t) = f_k(v_k · h(t)), equation (2), [..., K] or [..., N, K]."""
+        return self.activate(self.drive(state, t))
+
+    def bound(self, state: NeuralState, start: Tensor, stop: Tensor) -> Tensor:
+        """f_k of the drive's bound, [..., K]."""
+        return self.activate(self.drive_bound(state, start, stop)) * (1 + 8 * torch.finfo(self.dtype).eps)
 
     def compensator(self, state: NeuralState, start: Tensor, stop: Tensor, integral: Integral | None = None) -> Tensor:
         """∫ λ_k by quadrature, [..., K]."""
@@ -113,20 +127,30 @@ class NeuralHawkes(Model):
         rates = self.intensity(state, start[..., None] + length[..., None] * positions)
         return (rates * weights[:, None]).sum(-2) * length.to(self.dtype)[..., None]
 
-    def terms(self, batch: Batch, integral: Integral | None = None) -> Terms:
-        """One scan of the LSTM, then all intensities at once; inside, time runs along the first dimension."""
+    def drives(self, batch: Batch, positions: Tensor) -> tuple[Tensor, Tensor]:
+        """One scan of the LSTM, then all projections at once; inside, time runs along the first dimension.
+
+        Here ``positions`` may also be [B, L+1, Q], other points in every gap.
+        """
         B, L = batch.types.shape
         types = batch.types.t()
         gaps = (batch.gaps / self.time_scale.to(self.dtype)).t().contiguous()
         bos = types.new_full((1, B), self.boundary)
         cells, hidden = self.lstm.scan(torch.cat([bos, types]), gaps)
-        own = (hidden[:L] @ self.readout.t()).gather(-1, types[..., None])[..., 0]
-        logs = torch.where(batch.mask.t(), self._log_rates(own, types), 0.0)
-        positions, weights = (integral or GaussLegendre()).nodes(gaps.shape, gaps)
+        if positions.dim() > 1:
+            positions = positions.transpose(0, 1)
         elapsed = (gaps[..., None] * positions).flatten(0, 1)
-        rates = self._softplus(project(Cells(*(field.flatten(0, 1) for field in cells)), elapsed, self.readout))
-        areas = (rates.sum(-1) @ weights).view(L + 1, B) * gaps
-        return Terms(logs.t(), areas.t())
+        inside = project(Cells(*(field.flatten(0, 1) for field in cells)), elapsed, self.readout)
+        at_events = (hidden[:L] @ self.readout.t()).transpose(0, 1)
+        return at_events, inside.unflatten(0, (L + 1, B)).transpose(0, 1)
+
+    def terms(self, batch: Batch, integral: Integral | None = None) -> Terms:
+        """All intensities from one scan."""
+        positions, weights = (integral or GaussLegendre()).nodes(batch.gaps.shape, batch.gaps)
+        at_events, inside = self.drives(batch, positions)
+        own = self.log_activate(at_events.gather(-1, batch.types[..., None])[..., 0], batch.types)
+        areas = (self.activate(inside).sum(-1) @ weights) * batch.gaps
+        return Terms(torch.where(batch.mask, own, 0.0), areas)
 
     def adapt(self, streams: StreamSet) -> None:
         """Also, once and unless a time scale was given, choose it (the mean gap) and start the rates right.
@@ -165,18 +189,3 @@ class NeuralHawkes(Model):
     def _elapsed(self, state: NeuralState, t: Tensor) -> Tensor:
         last = state.time if t.dim() == state.time.dim() else state.time[..., None]
         return ((t - last) / self.time_scale).to(self.dtype)
-
-    def _softplus(self, x: Tensor) -> Tensor:
-        """f_k(x), per unit of the model's own time; the last dimension of x is K."""
-        scale = self.log_scale.exp()
-        return scale * F.softplus(x / scale)
-
-    def _rates(self, x: Tensor) -> Tensor:
-        return self._softplus(x) / self.time_scale.to(self.dtype)
-
-    def _log_rates(self, x: Tensor, types: Tensor) -> Tensor:
-        """log f_k(x) - log time_scale for chosen types, safe where softplus underflows."""
-        log_scale = self.log_scale[types]
-        y = x / log_scale.exp()
-        log_softplus = torch.where(y < -15, y, F.softplus(y.clamp(min=-20)).log())
-        return log_scale + log_softplus - self.time_scale.log().to(self.dtype)

@@ -34,7 +34,7 @@ def _legendre(count: int) -> tuple[np.ndarray, np.ndarray]:
 class GaussLegendre:
     """Exact for polynomials of degree below twice ``count``."""
 
-    count: int = 8
+    count: int = 16
 
     def nodes(self, shape: Sequence[int], like: Tensor) -> tuple[Tensor, Tensor]:
         """The same nodes for every piece: positions [Q], weights [Q]."""

@@ -69,7 +69,7 @@ class Likelihood(Objective):
         self.module = self.model = model
         self.train, self.dev = train, dev
         self.integral = integral or GaussLegendre(4)
-        self.dev_integral = dev_integral or GaussLegendre(8)
+        self.dev_integral = dev_integral or GaussLegendre()
 
     def batch(self, streams: StreamSet, index: NDArray[np.int64], epoch: int | None) -> Batch:
         """Complete streams, padded, in the model's precision."""
