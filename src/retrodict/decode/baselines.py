@@ -46,7 +46,7 @@ def thresholded(
     every = np.concatenate([s.times for s in ensemble.streams])
     kinds = np.concatenate([s.types for s in ensemble.streams])
     mass = np.repeat(ensemble.weights, [len(s) for s in ensemble.streams])
-    of_type = [kinds == k for k in range(ensemble.groups.num_types)]
+    of_type = [kinds == k for k in range(kinds.max(initial=-1) + 1)]
     found = [_peaks(every[chosen], mass[chosen], window, threshold) for chosen in of_type]
     times = np.concatenate([np.empty(0), *found])
     types = np.repeat(np.arange(len(found)), [len(t) for t in found])

@@ -7,19 +7,35 @@ sums weigh nothing or more, and no decode has a risk below -sum_m w_m sum_i f_m(
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 from numba import njit
 
 from retrodict.decode.arrays import Floats
 from retrodict.decode.ensemble import Ensemble
+from retrodict.decode.search import first_at_least
 
 CELLS = 1 << 20  # potentials held at a time, so that memory does not grow with particles x candidates
+
+
+class Bound(NamedTuple):
+    """A lower bound on the risk of every decode, and the feasible ``potentials`` [E] behind it.
+
+    ``price`` [n] is what a consensus event would cost at every candidate before potentials were made feasible.
+    """
+
+    lower: float
+    potentials: Floats
+    price: Floats
 
 
 @njit
 def _close(values: Floats, ensemble: Ensemble, insert: float, delete: float) -> Floats:
     """The largest 1-Lipschitz potentials at the events [E] that are at most ``values`` and within bounds."""
-    closed = np.minimum(np.maximum(values, -insert), delete)
+    closed = np.empty(len(values))
+    for e in range(len(values)):
+        closed[e] = min(max(values[e], -insert), delete)
     for m in range(len(ensemble.weights)):
         first, stop = ensemble.offsets[m], ensemble.offsets[m + 1]
         for e in range(first + 1, stop):
@@ -35,7 +51,7 @@ def _extend(closed: Floats, ensemble: Ensemble, delete: float, first: int, stop:
     f = np.empty((len(ensemble.weights), stop - first))
     for m in range(len(ensemble.weights)):
         begin, end = ensemble.offsets[m], ensemble.offsets[m + 1]
-        after = begin + np.searchsorted(ensemble.position[begin:end], first)
+        after = begin + first_at_least(ensemble.position[begin:end], first)
         left, before = (closed[after - 1], ensemble.times[after - 1]) if after > begin else (0.0, -np.inf)
         place = first
         while place < stop:
@@ -74,10 +90,10 @@ def _raised_floor(row: Floats, weights: Floats, guess: float) -> float:
 
 
 @njit
-def _price(closed: Floats, ensemble: Ensemble, insert: float, delete: float, repair: bool) -> tuple[Floats, Floats]:
+def _price(closed: Floats, ensemble: Ensemble, insert: float, delete: float) -> tuple[Floats, Floats]:
     """sum_m w_m f_m at every candidate [n] (a consensus event there pays if it is negative), and the floors.
 
-    With ``repair``, a floor [n] is a level to which all potentials have to be raised for no event to pay.
+    A floor [n] is a level to which all potentials have to be raised for no event to pay.
     """
     n = len(ensemble.candidates)
     cost, floor = np.zeros(n), np.full(n, -insert)
@@ -91,7 +107,7 @@ def _price(closed: Floats, ensemble: Ensemble, insert: float, delete: float, rep
             for j in range(len(here)):
                 here[j] += ensemble.weights[m] * f[m, j]
         for j in range(first, stop):
-            if repair and cost[j] < 0:
+            if cost[j] < 0:
                 floor[j] = guess = _raised_floor(f[:, j - first].copy(), ensemble.weights, guess)
     for j in range(1, n):
         floor[j] = max(floor[j], floor[j - 1] - (ensemble.candidates[j] - ensemble.candidates[j - 1]))
@@ -101,22 +117,16 @@ def _price(closed: Floats, ensemble: Ensemble, insert: float, delete: float, rep
 
 
 @njit
-def prices(values: Floats, ensemble: Ensemble, insert: float, delete: float) -> Floats:
-    """What a consensus event would cost at every candidate [n], given potentials at the events [E]."""
-    return _price(_close(values, ensemble, insert, delete), ensemble, insert, delete, False)[0]
+def bound(values: Floats, ensemble: Ensemble, insert: float, delete: float) -> Bound:
+    """The bound that potentials ``values`` [E] at the particle events give.
 
-
-@njit
-def bound(values: Floats, ensemble: Ensemble, insert: float, delete: float) -> tuple[float, Floats, Floats]:
-    """A lower bound on the risk of every decode, the feasible potentials [E] behind it, and the prices [n].
-
-    Any ``values`` [E] will do: where they would let a consensus event pay, potentials are raised.
+    Any will do: where they would let a consensus event pay, potentials are raised.
     """
     closed = _close(values, ensemble, insert, delete)
-    cost, floor = _price(closed, ensemble, insert, delete, True)
+    price, floor = _price(closed, ensemble, insert, delete)
     lower = 0.0
     for m in range(len(ensemble.weights)):
         for e in range(ensemble.offsets[m], ensemble.offsets[m + 1]):
             closed[e] = max(closed[e], floor[ensemble.position[e]])
             lower -= ensemble.weights[m] * closed[e]
-    return lower, closed, cost
+    return Bound(lower, closed, price)

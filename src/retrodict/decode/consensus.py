@@ -17,10 +17,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from retrodict.decode.cost import Cost, CostLike, as_cost
-from retrodict.decode.ensemble import cut_blocks, list_candidates
 from retrodict.decode.particles import Particles, prepare
 from retrodict.decode.solve import solve_blocks
-from retrodict.decode.summary import summarise
 from retrodict.errors import DataError
 from retrodict.events.stream import EventStream
 
@@ -93,40 +91,34 @@ def _decode(
     particles: Particles, cost: Cost, method: str, level: float, tolerance: float, rounds: int, starts: int
 ) -> Consensus:
     _check_options(method, level, tolerance, rounds, starts)
-    candidates = list_candidates(particles.groups)
-    exact = method == "exact"
-    chosen, lower = solve_blocks(
+    candidates, exact = particles.candidates, method == "exact"
+    place, probability, interval, expected, lower = solve_blocks(
         candidates.times,
+        candidates.types,
         candidates.position,
-        np.ascontiguousarray(particles.groups.offsets[:: max(particles.groups.num_types, 1)]),
+        particles.offsets,
         particles.weights,
-        cut_blocks(candidates, cost.insert + cost.delete),
         cost.insert,
         cost.delete,
-        float(tolerance) if exact else 1.0,  # for a bound on a local decode one round is enough
-        rounds if exact else 1,
         1 if exact else starts,
-        exact,
+        float(tolerance) if exact else np.inf,
+        rounds if exact else 1,
+        float(level),
     )
-    times, types = candidates.times[chosen], candidates.types[chosen]
-    summary = summarise(times, types, particles, cost, level)
-    if (summary.probability == 0).any():  # events that no particle has, which cost nothing only if C_delete = 0
-        had = summary.probability > 0
-        times, types = times[had], types[had]
-        summary = summarise(times, types, particles, cost, level)
-    risk = cost.insert * summary.inserted + cost.delete * summary.deleted + summary.moved
-    order = np.argsort(times, kind="stable")
-    probability, interval = summary.probability[order], summary.interval[order]
+    order = np.argsort(candidates.times[place], kind="stable")
+    place, probability, interval = place[order], probability[order], interval[order]
     stream = EventStream.trusted(
-        times[order],
-        types[order],
-        min(s.start for s in particles.streams),
-        max(s.end for s in particles.streams),
+        candidates.times[place],
+        candidates.types[place],
+        min([s.start for s in particles.streams]),
+        max([s.end for s in particles.streams]),
         particles.streams[0].id,
         {"probability": probability, "earliest": interval[:, 0], "latest": interval[:, 1]},
     )
-    expected = summary.moved, summary.inserted, summary.deleted
-    return Consensus(stream, cost, risk, min(max(lower, 0.0), risk), *expected, probability, interval)
+    moved, inserted, deleted = expected.tolist()
+    risk = cost.insert * inserted + cost.delete * deleted + moved
+    bound = min(max(lower, 0.0), risk)
+    return Consensus(stream, cost, risk, bound, moved, inserted, deleted, probability, interval)
 
 
 def _check_options(method: str, level: float, tolerance: float, rounds: int, starts: int) -> None:

@@ -21,6 +21,8 @@ CostLike: TypeAlias = float | tuple[float, float] | Cost
 
 def as_cost(cost: CostLike) -> Cost:
     """One number C stands for C_insert = C_delete = C; a pair is (C_insert, C_delete)."""
+    if isinstance(cost, float) and 0 < cost < np.inf:
+        return Cost(float(cost), float(cost))
     try:
         values = np.asarray(cost, dtype=np.float64)
     except (TypeError, ValueError):

@@ -12,7 +12,7 @@ import numpy as np
 from numba import njit
 
 from retrodict.decode.arrays import Floats, Ints
-from retrodict.decode.grouped import Groups
+from retrodict.decode.compiled import entry_point
 
 
 class Ensemble(NamedTuple):
@@ -40,72 +40,107 @@ class Candidates(NamedTuple):
     position: Ints
 
 
-def list_candidates(groups: Groups) -> Candidates:
-    """The candidates of an ensemble whose events are grouped by particle and type."""
-    sizes = np.diff(groups.offsets)
-    types = np.repeat(np.arange(len(sizes)) % max(groups.num_types, 1), sizes)
-    order = np.lexsort((groups.times, types))
-    times, types = groups.times[order], types[order]
-    new = np.ones(len(times), dtype=np.bool_)
-    new[1:] = (np.diff(times) != 0) | (np.diff(types) != 0)
-    position = np.empty(len(times), dtype=np.int64)
-    position[order] = np.cumsum(new) - 1
-    return Candidates(times[new], types[new], position)
+@entry_point
+def _list_candidates(times: Floats, types: Ints, offsets: Ints, order: Ints) -> tuple[Floats, Ints, Ints]:
+    """The candidates of particles that own events ``offsets[m]:offsets[m + 1]``; ``order`` [E] sorts ``times``."""
+    size = len(times)
+    owner = np.empty(size, np.int64)
+    for m in range(len(offsets) - 1):
+        for e in range(offsets[m], offsets[m + 1]):
+            owner[e] = m
+    num_types = 0
+    for e in range(size):
+        num_types = max(num_types, types[e] + 1)
+    slot = np.zeros(num_types + 1, np.int64)
+    for e in range(size):
+        slot[types[e] + 1] += 1
+    for k in range(num_types):
+        slot[k + 1] += slot[k]
+    by_type = np.empty(size, np.int64)
+    for i in range(size):
+        e = order[i]
+        by_type[slot[types[e]]] = e
+        slot[types[e]] += 1
+    place = offsets.copy()
+    found_times, found_types, position = np.empty(size), np.empty(size, np.int64), np.empty(size, np.int64)
+    count = 0
+    for e in by_type:
+        if count == 0 or times[e] != found_times[count - 1] or types[e] != found_types[count - 1]:
+            found_times[count], found_types[count] = times[e], types[e]
+            count += 1
+        position[place[owner[e]]] = count - 1
+        place[owner[e]] += 1
+    return found_times[:count], found_types[:count], position
 
 
-def cut_blocks(candidates: Candidates, reach: float) -> Ints:
-    """Bounds [B+1] of stretches of candidates of one type without a gap longer than ``reach``."""
-    apart = (np.diff(candidates.times) > reach) | (np.diff(candidates.types) != 0)
-    ends = np.array([0, len(candidates.times)] if len(candidates.times) else [0], dtype=np.int64)
-    return np.union1d(ends, np.flatnonzero(apart) + 1)
+def list_candidates(times: Floats, types: Ints, offsets: Ints) -> Candidates:
+    """The candidates of particles that own events ``offsets[m]:offsets[m + 1]`` of ``times``, ``types`` [E]."""
+    return Candidates(*_list_candidates(times, types, offsets, np.argsort(times)))
 
 
 @njit
-def restrict(candidates: Floats, position: Ints, offsets: Ints, weights: Floats, first: int, stop: int) -> Ensemble:
-    """The ensemble between candidates ``first`` and ``stop``, identical particles merged."""
+def next_cut(times: Floats, types: Ints, first: int, reach: float) -> int:
+    """Where the stretch that begins at candidate ``first`` ends: at a gap above ``reach``, or another type."""
+    stop = first + 1
+    while stop < len(times) and types[stop] == types[first] and times[stop] - times[stop - 1] <= reach:
+        stop += 1
+    return stop
+
+
+@njit
+def restrict(
+    candidates: Floats, position: Ints, offsets: Ints, weights: Floats, begin: Ints, first: int, stop: int
+) -> Ensemble:
+    """The ensemble between candidates ``first`` and ``stop``, identical particles merged.
+
+    ``begin`` [M] is where each particle's events of this stretch begin, and moves on to where they end.
+    """
     particles = len(weights)
-    begin = np.empty(particles, np.int64)
-    end = np.empty(particles, np.int64)
     size = 1
     while size < 2 * particles:
         size *= 2
     slots = np.full(size, -1, np.int64)  # open addressing: slot -> merged particle
-    kept = np.empty(particles, np.int64)
+    bounds = np.zeros(particles + 1, np.int64)
     mass = np.zeros(particles)
-    count = events = 0
+    places = np.empty(len(position), np.int64)
+    count = total = 0
     for m in range(particles):
-        own = position[offsets[m] : offsets[m + 1]]
-        begin[m] = offsets[m] + np.searchsorted(own, first)
-        end[m] = offsets[m] + np.searchsorted(own, stop)
+        event = begin[m]
         code = np.uint64(14695981039346656037)
-        for e in range(begin[m], end[m]):
-            code = (code ^ np.uint64(position[e])) * np.uint64(1099511628211)
+        size_here = 0
+        while event < offsets[m + 1] and position[event] < stop:
+            places[total + size_here] = position[event] - first
+            code = (code ^ np.uint64(position[event])) * np.uint64(1099511628211)
+            size_here += 1
+            event += 1
+        begin[m] = event
         slot = np.int64((code ^ (code >> np.uint64(32))) & np.uint64(size - 1))
-        while slots[slot] >= 0 and not _same(position, begin, end, kept[slots[slot]], m):
+        while slots[slot] >= 0 and not _same(places, bounds, slots[slot], total, size_here):
             slot = (slot + 1) & (size - 1)
         if slots[slot] < 0:
             slots[slot] = count
-            kept[count] = m
-            events += end[m] - begin[m]
             count += 1
+            total += size_here
+            bounds[count] = total
         mass[slots[slot]] += weights[m]
-    places = np.empty(events, np.int64)
-    bounds = np.zeros(count + 1, np.int64)
+    times = np.empty(total)
+    for e in range(total):
+        times[e] = candidates[first + places[e]]
+    everything = 0.0
     for i in range(count):
-        m = kept[i]
-        bounds[i + 1] = bounds[i] + end[m] - begin[m]
-        for e in range(end[m] - begin[m]):
-            places[bounds[i] + e] = position[begin[m] + e] - first
-    return Ensemble(candidates, places, candidates[places], bounds, mass[:count] / mass[:count].sum())
+        everything += mass[i]
+    for i in range(count):
+        mass[i] /= everything
+    return Ensemble(candidates[first:stop], places[:total], times, bounds[: count + 1], mass[:count])
 
 
 @njit
-def _same(position: Ints, begin: Ints, end: Ints, a: int, b: int) -> bool:
-    """Whether two particles have the same events in this stretch."""
-    size = end[a] - begin[a]
-    if end[b] - begin[b] != size:
+def _same(places: Ints, bounds: Ints, particle: int, first: int, size: int) -> bool:
+    """Whether a merged particle has the ``size`` events at ``places[first:]``."""
+    start = bounds[particle]
+    if bounds[particle + 1] - start != size:
         return False
     for e in range(size):  # noqa: SIM110 (generators do not compile)
-        if position[begin[a] + e] != position[begin[b] + e]:
+        if places[start + e] != places[first + e]:
             return False
     return True

@@ -6,11 +6,14 @@ potentials, choose the best of each stretch that would pay, and go on until none
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 from numba import njit
 
+from retrodict.decode.aligned import Decode, align_all
 from retrodict.decode.arrays import Floats, Ints
-from retrodict.decode.certificate import bound, prices
+from retrodict.decode.certificate import Bound, bound
 from retrodict.decode.chains import (
     Chains,
     build_chains,
@@ -20,10 +23,22 @@ from retrodict.decode.chains import (
 )
 from retrodict.decode.ensemble import Ensemble
 from retrodict.decode.flow import solve_flow
-from retrodict.decode.local import align_all
+from retrodict.decode.search import first_at_least
 
 LARGEST_FLOW = 2.0**59
+PATIENCE = 100_000  # passes over the network; tens are usual
 CURRENT = 0.8  # pricing at 0.8 current + 0.2 best feasible potentials saves columns
+
+
+class Program(NamedTuple):
+    """The program on ``chosen`` [K] candidates: consensus events at each, ``number`` [K], and the particles' chains
+    with their counts ``level`` [V] and integer potentials ``flow`` [V]."""
+
+    chosen: Ints
+    number: Ints
+    chains: Chains
+    level: Ints
+    flow: Ints
 
 
 @njit
@@ -36,133 +51,138 @@ def _scale(ensemble: Ensemble, insert: float, delete: float) -> float:
 
 
 @njit
-def _choose(decode: Floats, candidates: Floats) -> tuple[Ints, Ints, Ints]:
-    """The distinct candidates [K] of a decode, the events at each [K], and the place of each event [I]."""
-    place = np.searchsorted(candidates, decode)
+def start_program(decode: Decode, ensemble: Ensemble, insert: float, delete: float, scale: float) -> Program:
+    """The program on the candidates that a decode uses, at the counts and potentials that it implies."""
+    place = np.empty(len(decode.times), np.int64)
     chosen = np.empty(len(place), np.int64)
     number = np.zeros(len(place), np.int64)
     count = 0
     for i in range(len(place)):
+        place[i] = first_at_least(ensemble.candidates, decode.times[i])
         if i == 0 or place[i] != place[i - 1]:
             chosen[count] = place[i]
             count += 1
         number[count - 1] += 1
-    return chosen[:count], number[:count], place
+    chosen, number = chosen[:count], number[:count]
+    chains = build_chains(ensemble, chosen)
+    level = counts_from_alignment(chains, ensemble, place, decode.match)
+    flow = potentials_from_counts(chains, ensemble, number, level, insert, delete, scale)
+    return Program(chosen, number, chains, level, flow)
 
 
 @njit
-def _times(chosen: Ints, number: Ints, candidates: Floats) -> Floats:
-    """The decode with ``number`` events at each chosen candidate."""
-    decode = np.empty(number.sum())
-    count = 0
-    for k in range(len(chosen)):
-        for _ in range(number[k]):
-            decode[count] = candidates[chosen[k]]
-            count += 1
-    return decode
+def _widen(program: Program, chosen: Ints, ensemble: Ensemble, delete: float, scale: float) -> Program:
+    """The same program with more ``chosen`` candidates, none of them used yet."""
+    chains = build_chains(ensemble, chosen)
+    level, flow = carry_over(program.chains, program.level, program.flow, chains, ensemble, delete, scale)
+    number = np.zeros(len(chosen), np.int64)
+    k = 0
+    for i in range(len(chosen)):
+        if k < len(program.chosen) and program.chosen[k] == chosen[i]:
+            number[i] = program.number[k]
+            k += 1
+    return Program(chosen, number, chains, level, flow)
 
 
 @njit
-def _event_values(chains: Chains, flow: Ints, ensemble: Ensemble, scale: float) -> Floats:
-    """The potential of every particle event [E]."""
+def _solve(program: Program, ensemble: Ensemble, insert: float, delete: float, scale: float) -> Floats:
+    """Solve the program in place; the potential of every particle event [E]."""
+    chains = program.chains
+    solve_flow(chains, ensemble, program.number, program.level, program.flow, insert, delete, scale, PATIENCE)
     values = np.empty(len(ensemble.times))
     event = 0
     for m in range(len(ensemble.weights)):
+        unit = ensemble.weights[m] * scale
         for node in range(chains.bounds[m], chains.bounds[m + 1]):
             for _ in range(chains.events[node]):
-                values[event] = flow[node] / (ensemble.weights[m] * scale)
+                values[event] = program.flow[node] / unit
                 event += 1
     return values
 
 
 @njit
-def _paying(price: Floats, chosen: Ints, threshold: float) -> Ints:
-    """The chosen candidates and the cheapest of every stretch of candidates priced below ``threshold``."""
-    pays = price < threshold
-    pays[chosen] = False
-    more = np.zeros(len(price), np.bool_)
+def _times(program: Program, candidates: Floats) -> Floats:
+    """The decode that a solved program describes."""
+    size = 0
+    for number in program.number:
+        size += number
+    times = np.empty(size)
+    count = 0
+    for k in range(len(program.chosen)):
+        for _ in range(program.number[k]):
+            times[count] = candidates[program.chosen[k]]
+            count += 1
+    return times
+
+
+@njit
+def _paying(price: Floats, chosen: Ints, slack: float) -> Ints:
+    """The chosen candidates and the cheapest of every stretch of others priced below ``-slack``."""
+    more = np.empty(len(price), np.int64)
+    count = k = 0
     best = -1
-    for j in range(len(price)):
-        if pays[j]:
+    for j in range(len(price) + 1):
+        taken = k < len(chosen) and chosen[k] == j
+        if j < len(price) and price[j] < -slack and not taken:
             if best < 0 or price[j] < price[best]:
                 best = j
-        elif best >= 0:
-            more[best] = True
+            continue
+        if best >= 0:
+            more[count] = best
+            count += 1
             best = -1
-    if best >= 0:
-        more[best] = True
-    more[chosen] = True
-    return np.flatnonzero(more)
+        if taken:
+            more[count] = j
+            count += 1
+            k += 1
+    return more[:count]
 
 
 @njit
 def _next_choice(
-    values: Floats,
-    feasible: Floats,
-    lower: float,
-    chosen: Ints,
-    ensemble: Ensemble,
-    insert: float,
-    delete: float,
-    slack: float,
-) -> tuple[Ints, Floats, float]:
+    values: Floats, proven: Bound, chosen: Ints, ensemble: Ensemble, insert: float, delete: float, slack: float
+) -> tuple[Ints, Bound]:
     """Candidates to solve on next; the bound improves on the way if mixed potentials prove feasible."""
-    share = CURRENT
-    while True:
-        mixed = share * values + (1.0 - share) * feasible
-        more = _paying(prices(mixed, ensemble, insert, delete), chosen, -slack)
-        if len(more) > len(chosen) or share == 1.0:
-            return more, feasible, lower
-        reached, potentials, _ = bound(mixed, ensemble, insert, delete)
-        if reached > lower:
-            lower, feasible = reached, potentials
-        share = 0.5 * (1.0 + share) if share == CURRENT else 1.0
-
-
-@njit
-def _prepare(
-    decode: Floats, ensemble: Ensemble, insert: float, delete: float, scale: float
-) -> tuple[Ints, Ints, Chains, Ints, Ints]:
-    """The candidates a decode uses, its events there, and the chains, counts and potentials it implies."""
-    chosen, number, place = _choose(decode, ensemble.candidates)
-    match = np.empty((len(ensemble.weights), len(decode)), np.int64)
-    align_all(decode, ensemble, insert, delete, match)
-    chains = build_chains(ensemble, chosen)
-    level = counts_from_alignment(chains, ensemble, place, match)
-    flow = potentials_from_counts(chains, ensemble, number, level, insert, delete, scale)
-    return chosen, number, chains, level, flow
+    mixed = np.empty(len(values))
+    more = chosen
+    for share in (CURRENT, 0.5 * (1.0 + CURRENT), 1.0):
+        for e in range(len(values)):
+            mixed[e] = share * values[e] + (1.0 - share) * proven.potentials[e]
+        reached = bound(mixed, ensemble, insert, delete)
+        if reached.lower > proven.lower:
+            proven = reached
+        more = _paying(reached.price, chosen, slack)
+        if len(more) > len(chosen):
+            break
+    return more, proven
 
 
 @njit
 def exact_search(
-    ensemble: Ensemble, insert: float, delete: float, start: Floats, tolerance: float, rounds: int
-) -> tuple[Floats, float, float]:
-    """The optimal decode [I], its risk, and a lower bound on the risk of any decode.
+    ensemble: Ensemble, insert: float, delete: float, decode: Decode, tolerance: float, rounds: int
+) -> tuple[Decode, float]:
+    """The optimal decode, and a lower bound on the risk of any decode.
 
     Stops when the bound is within ``tolerance`` (relative) of the risk, when no candidate pays, or after
-    ``rounds`` rounds; in the last case the gap is what it is.
+    ``rounds`` rounds; in the last case the gap is what it is. A ``decode`` to start from that proves good
+    enough is returned as it is: where any gap will do, this gives a bound on its risk.
     """
     scale = _scale(ensemble, insert, delete)
     slack = 2e-15 * (insert + delete)
-    chosen, number, chains, level, flow = _prepare(start, ensemble, insert, delete, scale)
-    lower, feasible = -np.inf, np.empty(0)
-    for _ in range(rounds):
-        solve_flow(chains, ensemble, number, level, flow, insert, delete, scale)
-        decode = _times(chosen, number, ensemble.candidates)
-        match = np.empty((len(ensemble.weights), len(decode)), np.int64)
-        risk = align_all(decode, ensemble, insert, delete, match)
-        values = _event_values(chains, flow, ensemble, scale)
-        reached, potentials, price = bound(values, ensemble, insert, delete)
-        if reached > lower:
-            lower, feasible = reached, potentials
-        if risk - lower <= tolerance * risk or price.min() >= -slack:
+    program = start_program(decode, ensemble, insert, delete, scale)
+    proven = Bound(-np.inf, np.empty(0), np.empty(0))
+    for step in range(rounds):
+        values = _solve(program, ensemble, insert, delete, scale)
+        reached = bound(values, ensemble, insert, delete)
+        if reached.lower > proven.lower:
+            proven = reached
+        if step == 0 and not decode.risk - proven.lower > tolerance * decode.risk:
             break
-        more, feasible, lower = _next_choice(values, feasible, lower, chosen, ensemble, insert, delete, slack)
-        if len(more) == len(chosen) or risk - lower <= tolerance * risk:
+        decode = align_all(_times(program, ensemble.candidates), ensemble, insert, delete)
+        if not decode.risk - proven.lower > tolerance * decode.risk or reached.price.min() >= -slack:
             break
-        wider = build_chains(ensemble, more)
-        level, flow = carry_over(chains, level, flow, wider, ensemble, delete, scale)
-        spread = np.zeros(len(more), np.int64)
-        spread[np.searchsorted(more, chosen)] = number
-        chains, chosen, number = wider, more, spread
-    return decode, risk, lower
+        chosen, proven = _next_choice(values, proven, program.chosen, ensemble, insert, delete, slack)
+        if len(chosen) == len(program.chosen) or not decode.risk - proven.lower > tolerance * decode.risk:
+            break
+        program = _widen(program, chosen, ensemble, delete, scale)
+    return decode, proven.lower

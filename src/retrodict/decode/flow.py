@@ -16,6 +16,7 @@ from retrodict.decode.arrays import Indices, Ints, Shorts
 from retrodict.decode.chains import Chains
 from retrodict.decode.ensemble import Ensemble
 from retrodict.decode.network import Arcs, Residual, build_arcs, build_residual, slope
+from retrodict.errors import RetrodictError
 
 
 @njit
@@ -166,14 +167,22 @@ def solve_flow(
     insert: float,
     delete: float,
     scale: float,
+    patience: int,
 ) -> None:
-    """Improve ``number`` [K], ``level`` [V] and ``flow`` [V] in place to an optimum on the chosen times."""
+    """Improve ``number`` [K], ``level`` [V] and ``flow`` [V] in place to an optimum on the chosen times.
+
+    More than ``patience`` passes over the network are taken for an endless loop, which is an error.
+    """
     arcs, potential = build_arcs(chains, ensemble, number, level, flow, insert, delete, scale)
     graph, excess = build_residual(arcs, potential)
     V = len(potential)
     distance, queue = np.empty(V, np.int32), np.empty(V, np.uint32)
     path = np.empty(V + 1, np.uint32)
+    passes = 0
     while excess.max() > 0:
+        passes += 1
+        if passes > patience:
+            raise RetrodictError("the exact consensus did not end; please report this ensemble as a bug in retrodict")
         reached = _label(graph, excess, distance, queue)
         tally = np.zeros(V + 1, np.int32)
         for v in range(V):

@@ -128,7 +128,8 @@ def build_arcs(
     for k in range(K):
         potential[k + 1] = potential[k] + number[k]
         _set_arc(arcs, k, k, k + 1, 0, UNBOUNDED, 0)
-    potential[K + 1 :] = level
+    for node in range(len(level)):
+        potential[K + 1 + node] = level[node]
     for m in range(len(ensemble.weights)):
         _chain_arcs(arcs, potential, chains, ensemble, m, flow, insert, delete, scale)
     for k in range(K):

@@ -7,7 +7,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from retrodict.decode.grouped import Groups, check_streams, count_types, group
+from retrodict.decode.ensemble import Candidates, list_candidates
+from retrodict.decode.grouped import check_streams
 from retrodict.errors import DataError
 from retrodict.events.stream import EventStream
 
@@ -15,7 +16,7 @@ NEGLIGIBLE = 2.0**-50
 
 
 class Particles(NamedTuple):
-    """Particles that carry weight, grouped by type; ``weights`` [M] sum to one.
+    """Particles that carry weight, and their candidates; ``weights`` [M] sum to one, ``offsets`` [M+1] bound events.
 
     They are in an order of their own (by weight, then by their events), so that a decode does not depend on
     the order in which particles were given.
@@ -23,7 +24,8 @@ class Particles(NamedTuple):
 
     streams: list[EventStream]
     weights: NDArray[np.float64]
-    groups: Groups
+    offsets: NDArray[np.int64]
+    candidates: Candidates
 
 
 def check_weights(weights: ArrayLike | None, count: int) -> NDArray[np.float64]:
@@ -60,4 +62,7 @@ def prepare(particles: object, weights: ArrayLike | None) -> Particles:
     kept = [m for m in range(len(streams)) if w[m] >= NEGLIGIBLE]
     kept.sort(key=lambda m: (-w[m], streams[m].times.tobytes(), streams[m].types.tobytes()))
     streams, w = [streams[m] for m in kept], w[kept]
-    return Particles(streams, w / w.sum(), group(streams, count_types(streams)))
+    offsets = np.zeros(len(streams) + 1, dtype=np.int64)
+    np.cumsum([len(s) for s in streams], out=offsets[1:])
+    times, types = np.concatenate([s.times for s in streams]), np.concatenate([s.types for s in streams])
+    return Particles(streams, w / w.sum(), offsets, list_candidates(times, types, offsets))

@@ -6,43 +6,42 @@ import numpy as np
 
 from retrodict.decode.arrays import Floats, Ints
 from retrodict.decode.compiled import entry_point
-from retrodict.decode.ensemble import restrict
+from retrodict.decode.ensemble import next_cut, restrict
 from retrodict.decode.exact import exact_search
 from retrodict.decode.local import local_search
+from retrodict.decode.summary import Summary, summarise
 
 
 @entry_point
 def solve_blocks(
     candidates: Floats,
+    types: Ints,
     position: Ints,
     offsets: Ints,
     weights: Floats,
-    cuts: Ints,
     insert: float,
     delete: float,
+    starts: int,
     tolerance: float,
     rounds: int,
-    starts: int,
-    exact: bool,
-) -> tuple[Ints, float]:
-    """Candidates [I] that make up the consensus (repeated where it has several events), and a bound on its risk.
+    level: float,
+) -> tuple[Ints, Floats, Floats, Floats, float]:
+    """The fields of a ``Summary`` of the consensus, by type and time, and a lower bound on the risk of any decode.
 
-    Exact search follows the local search from ``starts`` starts; without ``exact`` only its bound is used.
+    Exact search follows the local search from ``starts`` starts; with an infinite ``tolerance`` it only adds
+    the bound.
     """
-    decode = np.empty(len(position), np.int64)
-    count = 0
+    size = len(position)
+    result = Summary(np.empty(size, np.int64), np.empty(size), np.empty((size, 2)), np.zeros(3))
+    begin = offsets[:-1].copy()
+    first = count = np.int64(0)  # not a literal, for which all callees would be compiled once more
     lower = 0.0
-    for block in range(len(cuts) - 1):
-        first, stop = cuts[block], cuts[block + 1]
-        ensemble = restrict(candidates[first:stop], position, offsets, weights, first, stop)
-        times, _ = local_search(ensemble, insert, delete, starts)
-        optimum, _, proven = exact_search(ensemble, insert, delete, times, tolerance, rounds)
-        if exact:
-            times = optimum
+    while first < len(candidates):
+        stop = next_cut(candidates, types, first, insert + delete)
+        ensemble = restrict(candidates, position, offsets, weights, begin, first, stop)
+        decode = local_search(ensemble, insert, delete, starts)
+        decode, proven = exact_search(ensemble, insert, delete, decode, tolerance, rounds)
         lower += proven
-        if count + len(times) > len(decode):  # where deletions are free, a decode may outgrow the particles
-            decode = np.concatenate((decode, np.empty(count + len(times), np.int64)))
-        for time in times:
-            decode[count] = first + np.searchsorted(ensemble.candidates, time)
-            count += 1
-    return decode[:count], lower
+        count = summarise(decode, ensemble, level, first, count, result)
+        first = stop
+    return result.place[:count], result.probability[:count], result.interval[:count], result.expected, lower

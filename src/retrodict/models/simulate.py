@@ -1,16 +1,13 @@
-"""Draw complete streams from a model by thinning (Lewis and Shedler, 1979), many streams at once.
+"""Draw complete streams from a model by thinning, many streams at once.
 
-Each round looks a window ahead of every unfinished stream: it bounds the total intensity there, draws
-several candidate times from a Poisson process at that bound, and accepts each with probability
-λ(t) / bound. The first accepted candidate in time order is the next event, its type drawn in proportion to
-λ_k(t); if none is accepted the stream moves on to the last candidate or to the end of the window. The
-bound holds on the whole window, so the law of the process is kept whatever the window and the number of
-candidates are. Windows only follow from a stream's own past and its own random numbers, so that the same
-seed gives the same stream in any batch.
+Each round looks a window ahead of every unfinished stream: it bounds the total intensity there and thins candidates
+from a Poisson process at that bound (``models/thinning.py``). Windows only follow from a stream's own past and its
+own random numbers, so that the same seed gives the same stream in any batch.
 """
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -24,10 +21,10 @@ from retrodict.events.stream_set import StreamSet
 from retrodict.events.time_axis import TimeAxis
 from retrodict.models.base import Model
 from retrodict.models.state import put, take
+from retrodict.models.thinning import CANDIDATES, categorical, thin
 from retrodict.random import split, stream_keys, uniform
 
-_CANDIDATES = 8
-_TIMES, _ACCEPTS, _TYPES, _START, _ONWARDS = range(5)  # branches of each stream's random numbers
+_START, _ONWARDS = 3, 4  # branches of each stream's random numbers beside those of thinning
 
 
 class _Drawn(NamedTuple):
@@ -121,13 +118,16 @@ def _simulate_batch(
         if not len(active):
             break
         part = take(state, active)
-        found, time, types, moved, rate = _thin(
-            model, part, keys[active], round_[active], now[active], ends[active], window[active]
+        reach = torch.minimum(now[active] + window[active], ends[active])
+        reach = torch.where(torch.isfinite(reach), reach, now[active] + 1.0)
+        rate = model.bound(part, now[active], reach).sum(-1).to(torch.float64)
+        found, time, types, moved, _ = thin(
+            partial(model.intensity, part), rate, keys[active], round_[active], now[active], reach
         )
         if bool(((rate == 0) & torch.isinf(ends[active])).any()):
             raise ModelError("a stream's intensity fell to zero: it will never reach num_events. Give end= too.")
         # About half of the candidates fit into the next window, whose length thus follows the stream's rate.
-        window[active] = 0.5 * _CANDIDATES / rate
+        window[active] = 0.5 * CANDIDATES / rate
         round_[active] += 1
         now[active] = moved
         hit = active[found]
@@ -142,39 +142,11 @@ def _simulate_batch(
     return _Drawn(*(torch.cat(field) for field in zip(nothing, *draws, strict=True)))
 
 
-def _thin(
-    model: Model, state: Any, keys: Tensor, round_: Tensor, now: Tensor, ends: Tensor, window: Tensor
-) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor]:
-    """One round for R rows: found [R], its time and type [R], where each row stands now, the bound [R]."""
-    reach = torch.minimum(now + window, ends)
-    reach = torch.where(torch.isfinite(reach), reach, now + 1.0)
-    bound = model.bound(state, now, reach).sum(-1).to(torch.float64)
-    counter = round_[:, None] * _CANDIDATES + torch.arange(_CANDIDATES, device=keys.device)
-    waits = -uniform(split(keys, _TIMES)[:, None], counter).log()
-    times = now[:, None] + waits.cumsum(1) / bound[:, None]
-    inside = times <= reach[:, None]
-    rates = model.intensity(state, torch.where(inside, times, now[:, None]))
-    accept = uniform(split(keys, _ACCEPTS)[:, None], counter) * bound[:, None] <= rates.sum(-1)
-    accept &= inside
-    found, which = accept.any(1), accept.to(torch.int8).argmax(1)
-    rows = torch.arange(len(keys), device=keys.device)
-    types = _categorical(rates[rows, which], uniform(split(keys, _TYPES), round_))
-    time = times[rows, which]
-    last = torch.where(inside[:, -1], times[:, -1], reach)
-    return found, time, types, torch.where(found, time, last), bound
-
-
-def _categorical(weights: Tensor, u: Tensor) -> Tensor:
-    """A type drawn in proportion to ``weights`` [R, K] by the uniform number u [R]."""
-    cumulative = weights.to(torch.float64).cumsum(-1)
-    return (cumulative <= (u * cumulative[:, -1])[:, None]).sum(-1).clamp(max=weights.shape[-1] - 1)
-
-
 def _draw_start(model: Model, state: Any, keys: Tensor, left: Tensor, draws: list[_Drawn]) -> Any:
     """Draw the event at the start instant, or none, from the model's start atom."""
     assert model.start_atom is not None
     probs = model.start_atom.log_probs.exp().expand(len(keys), -1)
-    outcome = _categorical(probs, uniform(split(keys, _START), torch.zeros_like(keys)))
+    outcome = categorical(probs, uniform(split(keys, _START), torch.zeros_like(keys)))
     hit = ((outcome > 0) & (left > 0)).nonzero()[:, 0]
     if not len(hit):
         return state

@@ -1,0 +1,149 @@
+"""The contract of a proposal q(z | x): the intensities from which missing events are drawn, left to right.
+
+    lambda^q_k(t | history, future) for each type, always with the factor rho_k(t) (appendix C.6)
+
+``prepare`` reads the observed streams once. ``ahead`` gathers, for each row, what is known of the future in one
+segment (the stretch between two observed events); the sampler then asks for intensities and bounds given the
+model's state and that. A new proposal is one new file with ``prepare``, ``ahead`` and ``future_drive``.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import Any, ClassVar, NamedTuple
+
+import torch
+from torch import Tensor, nn
+
+from retrodict.events.batch import Batch
+from retrodict.events.pairs import PairBatch, make_pairs
+from retrodict.events.stream_set import StreamSet
+from retrodict.missingness.base import Context, Missingness
+from retrodict.models.base import Model
+from retrodict.models.quadrature import GaussLegendre, Integral
+
+
+class Rates(NamedTuple):
+    """λ^p and λ^q at the same times, [..., K] each, and ρ."""
+
+    model: Tensor
+    proposal: Tensor
+    missing: Tensor
+
+
+class Proposal(nn.Module, ABC):
+    """q(z | x) for a frozen model and a missingness mechanism."""
+
+    kind: ClassVar[str]
+
+    def __init__(self, model: Model, missingness: Missingness) -> None:
+        super().__init__()
+        self.model = model
+        self.given_missingness = missingness
+        names = model.types or tuple(str(k) for k in range(model.num_types))
+        self.missingness = missingness.bind(names)
+
+    @abstractmethod
+    def prepare(self, observed: Batch) -> Any:
+        """What q needs to know of B whole observed streams."""
+
+    @abstractmethod
+    def ahead(self, prepared: Any, stream: Tensor, segment: Tensor) -> Any:
+        """The same for R rows, each in one segment of one stream: a NamedTuple with leading dimension R."""
+
+    def future_drive(self, ahead: Any, t: Tensor) -> Tensor | None:
+        """What the future adds to the model's drive at t [R] or [R, N]: [R(, N), K]; None where nothing."""
+        return None
+
+    def future_drive_bound(self, ahead: Any, start: Tensor, stop: Tensor) -> Tensor | None:
+        """A guaranteed upper bound of it over [start, stop], [R, K]."""
+        return None
+
+    def start_log_probs(self, ahead: Any) -> Tensor:
+        """log q of no event (index 0) or a missing one of type k (1 + k) at the start instant, [R, K+1].
+
+        Asked only of streams whose model has a start atom and that have no observed event there.
+        """
+        assert self.model.start_atom is not None
+        now = torch.zeros(1, dtype=torch.float64, device=self.model.device)
+        rates = self.missingness.rates(now)[0].to(self.model.dtype)
+        joint = self.model.start_atom.log_probs + torch.cat([rates.new_zeros(1), rates.log()])
+        tilt = self._start_tilt(ahead)
+        joint = joint.expand(*(() if tilt is None else tilt.shape[:-1]), len(joint))
+        return torch.log_softmax(joint if tilt is None else joint + tilt, -1)
+
+    def _start_tilt(self, ahead: Any) -> Tensor | None:
+        return None
+
+    def rates(self, state: Any, ahead: Any, t: Tensor, context: Context | None = None) -> Rates:
+        """λ^p_k and λ^q_k = ρ_k f_k(drive + what the future adds), at t [R] or [R, N]."""
+        drive = self.model.drive(state, t)
+        extra = self.future_drive(ahead, t)
+        rho = self.missingness.rates(t, context).to(drive.dtype)
+        model = self.model.activate(drive)
+        return Rates(model, rho * (model if extra is None else self.model.activate(drive + extra)), rho)
+
+    def bound(self, state: Any, ahead: Any, start: Tensor, stop: Tensor, context: Context | None = None) -> Tensor:
+        """A guaranteed upper bound of λ^q_k over [start, stop] [R] if nothing happens there, [R, K]."""
+        rho = self.missingness.bound(start, stop, context)
+        extra = self.future_drive_bound(ahead, start, stop)
+        if extra is None:
+            return rho.to(self.model.dtype) * self.model.bound(state, start, stop)
+        reach = self.model.drive_bound(state, start, stop) + extra
+        slack = 16 * torch.finfo(self.model.dtype).eps
+        return rho.to(reach.dtype) * self.model.activate(reach + slack * (1 + reach.abs())) * (1 + slack)
+
+    def log_prob(self, missing: StreamSet, observed: StreamSet, *, integral: Integral | None = None) -> Tensor:
+        """log q(z | x) for each stream, [N]: equation (C.2) of the paper."""
+        observed, missing = self.model.matched(observed), self.model.matched(missing)
+        pairs = make_pairs(observed, missing, dtype=self.model.dtype, device=self.model.device)
+        return self.batch_log_prob(pairs, integral)
+
+    def batch_log_prob(self, pairs: PairBatch, integral: Integral | None = None) -> Tensor:
+        """log q(z | x) for each stream of a batch, [B]."""
+        batch = pairs.complete
+        positions, weights = (integral or GaussLegendre()).nodes(batch.gaps.shape, batch.gaps)
+        with torch.no_grad():
+            at_events, inside = self.model.drives(batch, positions)
+        prepared = self.prepare(pairs.observed)
+        seen = (batch.mask & ~pairs.missing).long().cumsum(1)
+        segment = torch.cat([torch.zeros_like(seen[:, :1]), seen], 1)  # [B, L+1]: which segment each gap is in
+        times = _gap_times(batch, positions)  # [B, L+1, Q+1]: the nodes, then the end of the gap
+        stream = torch.arange(len(segment), device=segment.device)[:, None].expand_as(segment)
+        ahead = self.ahead(prepared, stream.reshape(-1), segment.reshape(-1))
+        extra = self.future_drive(ahead, times.flatten(0, 1))
+        if extra is not None:
+            extra = extra.unflatten(0, segment.shape)
+            inside = inside + extra[:, :, :-1]
+            at_events = at_events + extra[:, :-1, -1]
+        rho = self.missingness.rates(times).to(inside.dtype)
+        areas = ((rho[:, :, :-1] * self.model.activate(inside)).sum(-1) @ weights) * batch.gaps
+        own = at_events.gather(-1, batch.types[..., None])[..., 0]
+        own_rho = rho[:, :-1, -1].gather(-1, batch.types[..., None])[..., 0]
+        logs = self.model.log_activate(own, batch.types) + torch.where(pairs.missing, own_rho, 1.0).log()
+        logs = torch.where(pairs.missing, logs, 0.0)
+        if self.model.start_atom is not None:
+            logs = self._score_start(logs, pairs, prepared)
+        return logs.sum(1) - areas.sum(1)
+
+    def _score_start(self, logs: Tensor, pairs: PairBatch, prepared: Any) -> Tensor:
+        """Replace the density of a missing event at the start instant by its probability, and score "none"."""
+        batch = pairs.complete
+        rows = torch.arange(len(batch.durations), device=logs.device)
+        start = self.start_log_probs(self.ahead(prepared, rows, torch.zeros_like(rows)))
+        start = start.expand(len(rows), -1)
+        if not logs.shape[1]:
+            return start[:, :1]
+        at_start = batch.mask[:, 0] & (batch.times[:, 0] == 0)
+        drawn = start[rows, 1 + batch.types[:, 0]]
+        # A missing event tied with an observed one at the start comes after it in the complete stream.
+        first = torch.where(at_start & pairs.missing[:, 0], drawn, torch.where(at_start, 0.0, logs[:, 0] + start[:, 0]))
+        return torch.cat([first[:, None], logs[:, 1:]], 1)
+
+
+def _gap_times(batch: Batch, positions: Tensor) -> Tensor:
+    """Times of the nodes of each gap and of its end, [B, L+1, Q+1] float64."""
+    ends = torch.cat([batch.times, batch.durations[:, None]], 1)
+    starts = torch.cat([torch.zeros_like(ends[:, :1]), ends[:, :-1]], 1)
+    fractions = torch.cat([positions.double(), torch.ones_like(positions[..., :1]).double()], -1)
+    return starts[..., None] + (ends - starts)[..., None] * fractions

@@ -1,0 +1,121 @@
+"""Particle smoothing: a second continuous-time LSTM reads the observed future from right to left (section 3.2).
+
+    λ^q_k(t) = ρ_k(t) f_k(v_k · (h(t) + B h̄(t)))                                         equation (5), C.6
+
+The model's part v_k · h(t) is its ``drive``, shared and frozen; for a model without hidden states it is the
+inverse softplus of its intensity, a statistic of the past. What the future adds is u_k · h̄(t) with
+u_k = v_kᵀ B (appendix C.4): one vector per type.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+import torch
+from torch import Tensor, nn
+
+from retrodict.errors import ModelError
+from retrodict.events.batch import Batch
+from retrodict.missingness.base import Missingness
+from retrodict.models.base import Model
+from retrodict.models.ctlstm import Cells, ContinuousTimeLSTM, hidden_at, hidden_range
+from retrodict.models.ctlstm_project import project
+from retrodict.proposals.base import Proposal
+
+
+class Future(NamedTuple):
+    """The right-to-left LSTM for each segment of B streams.
+
+    Cells [B, S, D'] after it has read every observed event from the right up to the segment's right end, and
+    that end [B, S] float64. Segment i lies between observed events i - 1 and i; the last one ends at T.
+    """
+
+    cells: Cells
+    right: Tensor
+
+
+class Ahead(NamedTuple):
+    """The same for R rows: cells [R, D'] and the right end [R] of the segment each row is in."""
+
+    start: Tensor
+    target: Tensor
+    decay: Tensor
+    output: Tensor
+    right: Tensor
+
+    @property
+    def cells(self) -> Cells:
+        """Without the end."""
+        return Cells(*self[:4])
+
+
+class Smoothing(Proposal):
+    """A trainable proposal with ``hidden_size`` right-to-left cells."""
+
+    kind = "smoothing"
+    learning_rate = 3e-3
+    time_scale: Tensor
+
+    def __init__(self, model: Model, missingness: Missingness, hidden_size: int = 64) -> None:
+        super().__init__(model, missingness)
+        if not (isinstance(hidden_size, int) and hidden_size > 0):
+            raise ModelError(f"hidden_size must be a positive whole number, but is {hidden_size!r}.")
+        self.hidden_size = hidden_size
+        self.lstm = ContinuousTimeLSTM(model.num_types + 1, hidden_size)
+        spread = 1 / math.sqrt(hidden_size)
+        # Small at first: training starts near filtering.
+        self.readout = nn.Parameter(torch.empty(model.num_types, hidden_size).uniform_(-spread, spread) * 0.1)
+        self.start_readout = nn.Parameter(torch.zeros(model.num_types + 1, hidden_size))
+        scale = getattr(model, "time_scale", None)
+        self.register_buffer("time_scale", torch.tensor(1.0 if scale is None else float(scale), dtype=torch.float64))
+        self.to(model.device, model.dtype)
+        self.time_scale = self.time_scale.double()
+        for parameter in model.parameters():
+            parameter.requires_grad_(False)
+
+    @property
+    def boundary(self) -> int:
+        """The LSTM's input for EOS, the boundary event at the end."""
+        return self.model.num_types
+
+    def prepare(self, observed: Batch) -> Future:
+        """Read EOS at T, then the observed events from the last to the first."""
+        B, L = observed.types.shape
+        count = observed.mask.sum(1, keepdim=True)
+        back = count - torch.arange(L + 1, device=count.device)  # which gap follows the j-th input from the right
+        gaps = torch.where(back >= 0, observed.gaps.gather(1, back.clamp(min=0)), 0.0)
+        padded = torch.cat([observed.types, observed.types.new_zeros(B, 1)], 1)
+        types = torch.where(back >= 0, padded.gather(1, back.clamp(min=0)), 0)
+        types[:, 0] = self.boundary
+        scaled = gaps / self.time_scale.to(gaps.dtype)
+        cells, _ = self.lstm.scan(types.t().contiguous(), scaled.t().contiguous())
+        # Segment i was entered after reading count - i inputs beyond EOS.
+        order = back.clamp(min=0)[..., None].expand(-1, -1, self.hidden_size)
+        by_segment = Cells(*(field.transpose(0, 1).gather(1, order) for field in cells))
+        return Future(by_segment, torch.cat([observed.times, observed.durations[:, None]], 1))
+
+    def ahead(self, prepared: Future, stream: Tensor, segment: Tensor) -> Ahead:
+        """Gather the rows' segments."""
+        start, target, decay, output = (field[stream, segment] for field in prepared.cells)
+        return Ahead(start, target, decay, output, prepared.right[stream, segment])
+
+    def future_drive(self, ahead: Ahead, t: Tensor) -> Tensor:
+        """u_k · h̄(t), [R(, N), K]."""
+        if t.dim() == 1:
+            return hidden_at(ahead.cells, self._elapsed(ahead, t)) @ self.readout.t()
+        return project(ahead.cells, self._elapsed(ahead, t), self.readout)
+
+    def future_drive_bound(self, ahead: Ahead, start: Tensor, stop: Tensor) -> Tensor:
+        """Each coordinate of h̄ is monotone within the segment: extremes are at the two ends, [R, K]."""
+        low, high = hidden_range(ahead.cells, self._elapsed(ahead, stop), self._elapsed(ahead, start))
+        slack = 8 * torch.finfo(self.readout.dtype).eps * (1 + self.readout.abs().sum(1))
+        return high @ self.readout.clamp(min=0).t() + low @ self.readout.clamp(max=0).t() + slack
+
+    def _start_tilt(self, ahead: Ahead) -> Tensor:
+        zero = torch.zeros_like(ahead.right)
+        return hidden_at(ahead.cells, self._elapsed(ahead, zero)) @ self.start_readout.t()
+
+    def _elapsed(self, ahead: Ahead, t: Tensor) -> Tensor:
+        right = ahead.right if t.dim() == 1 else ahead.right[:, None]
+        return ((right - t) / self.time_scale).to(self.readout.dtype)
