@@ -1,0 +1,106 @@
+"""How far a posterior is to be trusted: effective sample sizes, ancestry, and plain words about both."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from retrodict.events.stream_set import StreamSet
+
+
+@dataclass(frozen=True)
+class Diagnostics:
+    """For N streams with up to S - 1 observed events.
+
+    ``ess`` [N, S]: effective sample size at each observed event and at the end (before resampling), NaN beyond.
+    ``ancestors`` [N, S]: how many distinct particles of that moment still have descendants at the end, NaN beyond.
+    ``resamplings`` [N]; ``largest_weight`` [N].
+    """
+
+    ess: NDArray[np.float64]
+    ancestors: NDArray[np.float64]
+    resamplings: NDArray[np.int64]
+    largest_weight: NDArray[np.float64]
+
+    @classmethod
+    def concatenate(cls, parts: Sequence[Diagnostics], order: NDArray[np.int64]) -> Diagnostics:
+        """The diagnostics of parts of a set, in the order of the set."""
+        width = max(p.ess.shape[1] for p in parts)
+
+        def joined(name: str) -> NDArray[np.float64]:
+            padded = [
+                np.pad(getattr(p, name), ((0, 0), (0, width - p.ess.shape[1])), constant_values=np.nan) for p in parts
+            ]
+            return np.concatenate(padded)[order]
+
+        return cls(
+            joined("ess"),
+            joined("ancestors"),
+            np.concatenate([p.resamplings for p in parts])[order],
+            np.concatenate([p.largest_weight for p in parts])[order],
+        )
+
+    @property
+    def final_ess(self) -> NDArray[np.float64]:
+        """Effective sample size at the end, [N]."""
+        last = (~np.isnan(self.ess)).sum(1) - 1
+        return self.ess[np.arange(len(self.ess)), last]
+
+    def complaints(self, observed: StreamSet, log_evidence: NDArray[np.float64]) -> list[str]:
+        """What is wrong, in words; empty where nothing is."""
+        texts = []
+
+        def complain(bad: NDArray[np.bool_], what: str, remedy: str) -> None:
+            if bad.any():
+                first = observed.ids[int(np.argmax(bad))]
+                more = f" and {int(bad.sum()) - 1} more" if bad.sum() > 1 else ""
+                texts.append(f"stream {first!r}{more}: {what} {remedy}")
+
+        impossible = ~np.isfinite(log_evidence)
+        complain(
+            impossible,
+            "the model gives what was observed no probability at all, so its particles mean nothing.",
+            "Check the missing rates (a type that is always missing was observed?) and the model's training data.",
+        )
+        fine = ~impossible
+        complain(
+            fine & (self.final_ess < 5),
+            "fewer than 5 effective particles are left at the end.",
+            "Use more particles, or a smoothing proposal trained for these missing rates.",
+        )
+        complain(
+            fine & (self.largest_weight > 0.5),
+            "one particle has more than half of the weight.",
+            "Use more particles.",
+        )
+        with np.errstate(invalid="ignore"):
+            # Compared with the other streams, per observed event: far below the rest means the model is surprised.
+            score = log_evidence / np.maximum(observed.lengths, 1)
+            if fine.sum() >= 20:
+                low, middle = np.quantile(score[fine], [0.25, 0.5])
+                complain(
+                    fine & (score < middle - 8 * max(middle - low, 1e-9)),
+                    "the model finds what was observed far less plausible than in the other streams.",
+                    "Look at it before you trust its imputation.",
+                )
+        return texts
+
+
+def surviving_ancestors(parents: NDArray[np.int64], steps: NDArray[np.int64]) -> NDArray[np.float64]:
+    """Distinct particles at each meeting that have descendants at the end, [N, S], from parents [N, S, M].
+
+    ``steps`` [N] is the number of meetings of each stream.
+    """
+    N, S, M = parents.shape
+    result = np.full((N, S), np.nan)
+    lineage = np.tile(np.arange(M), (N, 1))
+    for s in range(S - 1, -1, -1):
+        live = s < steps
+        # Who, after the resampling at meeting s, has descendants; then who their parents before it were.
+        lineage[live] = np.take_along_axis(parents[live, s], lineage[live], 1)
+        ordered = np.sort(lineage[live], 1)
+        result[live, s] = 1 + (np.diff(ordered, axis=1) > 0).sum(1)
+    return result

@@ -1,0 +1,101 @@
+"""Impute: sample the posterior over the missing events of observed streams, many streams at a time."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import torch
+
+from retrodict.errors import ModelError
+from retrodict.events.batch import batches_by_length, make_batch
+from retrodict.events.stream import EventStream
+from retrodict.events.stream_set import StreamSet
+from retrodict.proposals.base import Proposal
+from retrodict.random import stream_keys
+from retrodict.smc.compensator import Quadrature, Rule
+from retrodict.smc.diagnostics import Diagnostics, surviving_ancestors
+from retrodict.smc.posterior import Posterior, concatenate
+from retrodict.smc.propose import SAMPLERS, Sampler
+from retrodict.smc.resampling import find_scheme
+from retrodict.smc.sampler import Options, Run, sequential_monte_carlo
+
+ENGINES = ("auto", "torch")
+
+
+def impute(
+    observed: StreamSet | EventStream,
+    proposal: Proposal,
+    particles: int = 50,
+    seed: int = 0,
+    resample: str | None = "systematic",
+    ess_threshold: float = 0.5,
+    engine: str = "auto",
+    *,
+    sampler: str | Sampler = "thinning",
+    integral: Rule | None = None,
+    rows: int = 12_800,
+    progress: Callable[[int], None] | None = None,
+) -> Posterior:
+    """Sample ``particles`` weighted guesses of the missing events of each observed stream (Algorithm 1).
+
+    ``proposal`` is a ``Filtering`` or a trained ``Smoothing``. ``resample`` names a scheme (multinomial, stratified,
+    systematic, residual) used when the effective sample size falls below ``ess_threshold`` times the particles; None for
+    none. A stream's particles depend on its id and the seed, not on the other streams. ``rows`` bounds how many
+    particles are worked on at once; ``progress`` is called with the number of streams done.
+    """
+    if not (isinstance(particles, int) and particles > 0):
+        raise ModelError(f"particles must be a positive whole number, but is {particles!r}.")
+    if engine not in ENGINES:
+        raise ModelError(f"unknown engine {engine!r}. Choose one of {', '.join(ENGINES)}.")
+    if isinstance(sampler, str) and sampler not in SAMPLERS:
+        raise ModelError(f"unknown sampler {sampler!r}. Choose one of {', '.join(SAMPLERS)}.")
+    model = proposal.model
+    if isinstance(observed, EventStream):
+        observed = StreamSet([observed], types=model.types or [str(k) for k in range(model.num_types)])
+    observed = model.matched(observed)
+    options = Options(
+        particles,
+        find_scheme(resample),
+        ess_threshold,
+        SAMPLERS[sampler] if isinstance(sampler, str) else sampler,
+        integral or Quadrature(),
+    )
+    parts, done = [], 0
+    groups = batches_by_length(observed.lengths, max(1, rows // particles)) or [np.zeros(0, dtype=np.int64)]
+    for index in groups:
+        batch = make_batch(observed, index, dtype=model.dtype, device=model.device)
+        keys = stream_keys(seed, [observed.ids[i] for i in index]).to(model.device)
+        parts.append(_posterior(observed[index], sequential_monte_carlo(batch, proposal, keys, options), proposal))
+        done += len(index)
+        if progress is not None:
+            progress(done)
+    return concatenate(parts, observed, np.argsort(np.concatenate(groups), kind="stable"))
+
+
+def _posterior(observed: StreamSet, run: Run, proposal: Proposal) -> Posterior:
+    counts = run.counts.cpu().numpy()
+    N, M = counts.shape
+    kept = np.arange(run.times.shape[2]) < counts[..., None]
+    log_weights = run.log_weights.double()
+    dead = ~torch.isfinite(log_weights.amax(1, keepdim=True))
+    weights = torch.softmax(torch.where(dead, 0.0, log_weights), 1).cpu().numpy()
+    ess = run.ess.cpu().numpy()
+    steps = (~np.isnan(ess)).sum(1)
+    diagnostics = Diagnostics(
+        ess,
+        surviving_ancestors(run.parents.cpu().numpy().astype(np.int64), steps),
+        run.resampled.sum(1).cpu().numpy(),
+        weights.max(1),
+    )
+    shift = np.repeat(observed.starts, counts.sum(1))
+    return Posterior(
+        observed,
+        run.times.cpu().numpy()[kept] + shift,
+        run.types.cpu().numpy()[kept],
+        np.concatenate([[0], np.cumsum(counts.reshape(-1))]),
+        weights,
+        run.log_evidence.cpu().numpy(),
+        diagnostics,
+        proposal.model,
+    )
