@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
 import torch
 
 from retrodict.models import Hawkes, Model, NeuralHawkes, Poisson
+
+# Small models gain nothing from more threads, and waiting threads are very slow on a busy machine.
+torch.set_num_threads(1)
+os.environ["OMP_NUM_THREADS"] = "1"
 
 SHARED = Path(__file__).resolve().parents[1].parent / "shared"
 

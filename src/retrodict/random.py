@@ -52,5 +52,5 @@ def split(keys: Tensor, branch: int | Tensor) -> Tensor:
 
 def uniform(keys: Tensor, counter: Tensor) -> Tensor:
     """Uniform numbers in the open interval (0, 1), float64, one for each (key, counter). Shapes broadcast."""
-    bits = _shift(_mix(keys + (counter + 1) * _STEP), 11)
-    return (bits.to(torch.float64) + 0.5) * 2.0**-53
+    bits = _shift(_mix(keys + (counter + 1) * _STEP), 12)
+    return (bits.to(torch.float64) + 0.5) * 2.0**-52

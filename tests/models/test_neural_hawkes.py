@@ -156,6 +156,8 @@ def test_other_vocabularies_are_refused_or_matched_by_name():
     straight = StreamSet([EventStream([1.0, 2.0], [1, 0], end=3.0)], types=["pick-up", "drop-off"])
     assert model.log_likelihood(swapped).item() == model.log_likelihood(straight).item()
     with pytest.raises(ModelError, match="the model has 2 types but the streams have 3"):
-        model.log_likelihood(StreamSet([EventStream([1.0], [0], end=3.0)], types=["x", "y", "z"]))
+        model.log_likelihood(StreamSet([EventStream([1.0], [0], end=3.0)], types=["0", "1", "2"]))
+    with pytest.raises(ValueError, match="unknown type 'PICKUP'"):
+        model.log_likelihood(StreamSet([EventStream([1.0], [0], end=3.0)], types=["PICKUP", "DROPOFF"]))
     with pytest.raises(ValueError, match="unknown type 'lunch'; known types are 'pick-up', 'drop-off'"):
         model.log_likelihood(StreamSet([EventStream([1.0], [1], end=3.0)], types=["pick-up", "lunch"]))

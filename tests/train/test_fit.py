@@ -18,6 +18,7 @@ import torch
 from retrodict.errors import DataError, DataNotice, ModelError, TrainingError
 from retrodict.events.stream import EventStream
 from retrodict.events.stream_set import StreamSet
+from retrodict.events.time_axis import TimeAxis
 from retrodict.models import Hawkes, NeuralHawkes, Poisson
 from retrodict.models.simulate import simulate
 from retrodict.models.store import load_model
@@ -65,14 +66,14 @@ from retrodict.models.simulate import simulate
 from retrodict.train.fitting import fit
 from retrodict.train.module import Fitting
 truth = Hawkes([0.3, 0.2], [[0.1, 0.6], [0.5, 0.0]], 2.0)
-train, dev = simulate(truth, 120, end=15.0, seed=1), simulate(truth, 60, end=15.0, seed=2)
+train, dev = simulate(truth, 20, end=15.0, seed=1), simulate(truth, 60, end=15.0, seed=2)
 step = Fitting.training_step
 def slow(self, batch, index):
     print(f"epoch {self.current_epoch} batch {index}", flush=True)
     time.sleep(float(sys.argv[2]))
     return step(self, batch, index)
 Fitting.training_step = slow
-settings = dict(epochs=6, batch_size=30, seed=5, learning_rate=0.1, patience=3)
+settings = dict(epochs=9, batch_size=5, seed=5, learning_rate=0.2, patience=5, averaging=0.5)
 fit(NeuralHawkes, train, dev, directory=sys.argv[1], progress=False, **settings)
 """
 
@@ -197,3 +198,75 @@ def test_progress_shows_a_line_an_epoch(data, capsys):
     assert "epoch 2:" in shown
     assert "events/s" in shown
     assert np.all([word not in shown for word in ("GPU available", "TPU", "Trainer")])
+
+
+def test_default_batches_reach_the_maximum_of_the_likelihood():
+    """Streams of very unequal lengths, some empty, in batches of like length: no stream may count for more."""
+    truth = Hawkes([0.15], [[0.5]], 1.0)
+    streams = simulate(truth, 2000, end=10.0, seed=1)
+    assert (streams.lengths == 0).any()
+    small = fit(Hawkes, streams, streams, epochs=30, patience=6, progress=False)
+    full = fit(Hawkes, streams, streams, epochs=300, patience=30, batch_size=2000, progress=False)
+    gain = float((full.log_likelihood(streams).sum() - small.log_likelihood(streams).sum()).detach())
+    assert abs(gain) < 2  # nats in all: a fraction of a standard error
+    for ours, best in zip(small.parameters(), full.parameters(), strict=True):
+        torch.testing.assert_close(ours, best, rtol=0, atol=0.15)
+
+
+def test_streams_in_another_unit_of_time_are_converted():
+    truth = Hawkes([0.3, 0.2], [[0.1, 0.6], [0.5, 0.0]], 2.0)
+    train, dev = simulate(truth, 60, end=15.0, seed=1), simulate(truth, 60, end=15.0, seed=2)
+    hours = [StreamSet(list(s), types=s.types, axis=TimeAxis("hour")) for s in (train, dev)]
+    minutes = hours[1].with_unit("minute")
+    assert minutes.ends[0] == 900.0
+    model = fit(Poisson, hours[0], minutes, epochs=1, progress=False)
+    assert model.time_unit == "hour"
+    torch.testing.assert_close(model.log_likelihood(minutes), model.log_likelihood(hours[1]))
+    onwards = simulate(model, history=minutes[:5], end=1000.0)
+    assert onwards.axis.unit == "minute"
+    assert (onwards.starts == 900.0).all()
+    np.testing.assert_allclose(onwards.ends, 1000.0)
+    expected = float(model.rates.sum().detach()) * 5 * 100 / 60
+    assert abs(onwards.num_events - expected) < 4 * expected**0.5
+    odd = StreamSet(list(dev), types=dev.types, axis=TimeAxis("fortnight"))
+    with pytest.raises(DataError, match="cannot convert times from 'fortnight' to 'hour'"):
+        model.log_likelihood(odd)
+
+
+def test_a_fit_that_had_stopped_early_does_not_go_on_when_killed_before_its_end(data, tmp_path):
+    train, dev = data
+    arguments = {"epochs": 60, "patience": 2, "learning_rate": 0.3, "progress": False}
+    first = fit(NeuralHawkes, train[:20], dev, directory=tmp_path / "a", **arguments)
+    epochs = first.training_record["epochs"]
+    assert epochs < 60
+    run = json.loads((tmp_path / "a" / "run.json").read_text())
+    del run["epochs"], run["stopped_early"]
+    (tmp_path / "a" / "run.json").write_text(json.dumps(run))
+    (tmp_path / "a").rename(tmp_path / "b")  # and a folder may move
+    again = fit(NeuralHawkes, train[:20], dev, directory=tmp_path / "b", **arguments)
+    assert again.training_record["epochs"] == epochs
+    assert torch.equal(first.readout, again.readout)
+
+
+def test_files_that_are_not_ours_are_left_alone(data, tmp_path):
+    train, dev = data
+    (tmp_path / "checkpoints").mkdir()
+    (tmp_path / "checkpoints" / "mine.pt").write_text("precious")
+    fit(Poisson, train, dev, epochs=1, directory=tmp_path, progress=False)
+    assert (tmp_path / "checkpoints" / "mine.pt").read_text() == "precious"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"learning_rate": -1.0}, "learning_rate must be a positive number"),
+        ({"device": "abacus"}, "unknown device 'abacus'"),
+    ],
+)
+def test_impossible_settings_are_refused(data, arguments, message):
+    with pytest.raises(ModelError, match=message):
+        fit(Poisson, *data, **arguments)
+    with pytest.raises(ModelError, match="cannot fit a str"):
+        fit("poisson", *data)
+    with pytest.raises(ModelError, match="must be stream sets"):
+        fit(Poisson, list(data[0]))

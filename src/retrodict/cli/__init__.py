@@ -44,8 +44,6 @@ def main() -> None:
     try:
         app()
     except RetrodictError as error:
-        common.err.print(f"[bold red]error:[/] {escape(str(error))}", soft_wrap=True, highlight=False)
+        text = escape(common.in_options(str(error)))
+        common.err.print(f"[bold red]error:[/] {text}", soft_wrap=True, highlight=False)
         sys.exit(2)
-    except KeyboardInterrupt:
-        common.err.print("[yellow]interrupted[/]: run the same command again to go on where it stopped")
-        sys.exit(130)

@@ -8,6 +8,8 @@ from typing import Annotated
 import typer
 
 from retrodict.cli import common
+from retrodict.errors import DataError
+from retrodict.events.io.files import find_format
 from retrodict.events.io.write import write_events
 from retrodict.missingness.parse import parse_missing
 
@@ -39,6 +41,11 @@ def censor(
 
       retrodict censor taxi.jsonl -m 'pick-up:*=1' -o observed.parquet
     """
+    for path in (output, hidden):
+        if path is not None:
+            find_format(path, None)
+    if hidden is not None and hidden.absolute() == output.absolute():
+        raise DataError("observed and hidden events would go into the same file", file=output, remedy="give two names")
     streams = common.read(file, stream, time, type, start, end, unit, timezone)
     observed, gone = parse_missing(missing, streams.types).censor(streams, seed)
     write_events(observed, output)

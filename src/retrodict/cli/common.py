@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -38,7 +39,7 @@ Unit = Annotated[str | None, typer.Option(help="Unit of time: second, minute, ho
 Timezone = Annotated[
     str | None, typer.Option(help="Zone of dates that have none, e.g. Europe/Paris.", rich_help_panel=_COLUMNS)
 ]
-Seed = Annotated[int, typer.Option(help="Same seed, same result.")]
+Seed = Annotated[int, typer.Option(help="Same seed, same result.", min=0)]
 
 
 def read(
@@ -50,13 +51,10 @@ def read(
     end: str | None,
     unit: str | None,
     timezone: str | None,
-    types: tuple[str, ...] | None = None,
 ) -> StreamSet:
     """Read events, showing notices as notes."""
     with notes():
-        return read_events(
-            file, stream, time, type, _bound(start), _bound(end), types=types, unit=unit, timezone=timezone
-        )
+        return read_events(file, stream, time, type, _bound(start), _bound(end), unit=unit, timezone=timezone)
 
 
 def _bound(value: str | None) -> str | float | None:
@@ -69,6 +67,13 @@ def _bound(value: str | None) -> str | float | None:
         return value
 
 
+def in_options(text: str) -> str:
+    """A message that speaks of Python arguments, in the words of the command line."""
+    text = text.replace("resume=False", "--restart")
+    names = "stream|time|type|start|end|unit|timezone|dev"
+    return re.sub(rf"\b({names})=(?=\S)", r"--\1 ", re.sub(rf"\b({names})=(?=\s|$)", r"--\1", text))
+
+
 @contextmanager
 def notes() -> Iterator[None]:
     """Show what was assumed or repaired as notes on standard error."""
@@ -79,7 +84,7 @@ def notes() -> Iterator[None]:
         finally:
             for warning in caught:
                 if issubclass(warning.category, DataNotice):
-                    err.print(f"[yellow]note:[/] {escape(str(warning.message))}", soft_wrap=True)
+                    err.print(f"[yellow]note:[/] {escape(in_options(str(warning.message)))}", soft_wrap=True)
                 else:
                     warnings.warn_explicit(warning.message, warning.category, warning.filename, warning.lineno)
 

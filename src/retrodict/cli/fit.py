@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from enum import StrEnum
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -10,15 +13,11 @@ import typer
 from rich.markup import escape
 
 from retrodict.cli import common
-from retrodict.events.stream_set import StreamSet
+from retrodict.errors import ModelError
+from retrodict.models import MODELS, NeuralHawkes
 
-
-class Kind(StrEnum):
-    """Models by the name they have on the command line."""
-
-    neural = "neural-hawkes"
-    hawkes = "hawkes"
-    poisson = "poisson"
+Kind = StrEnum("Kind", {kind: kind.replace("_", "-") for kind in reversed(MODELS)})  # type: ignore[misc]
+_USUAL = Kind("neural-hawkes")
 
 
 def fit(
@@ -27,7 +26,7 @@ def fit(
     dev: Annotated[
         Path | None, typer.Option(help="Streams to stop early by; else a tenth of FILE is set aside.")
     ] = None,
-    model: Annotated[Kind, typer.Option(help="What to fit.")] = Kind.neural,
+    model: Annotated[Kind, typer.Option(help="What to fit.")] = _USUAL,
     hidden: Annotated[int | None, typer.Option(help="LSTM cells; chosen from the data by default.", min=1)] = None,
     epochs: Annotated[int, typer.Option(help="At most so many passes over the data.", min=1)] = 200,
     patience: Annotated[int, typer.Option(help="Stop after so many epochs without a better dev score.", min=1)] = 12,
@@ -63,9 +62,9 @@ def fit(
 
     from retrodict.train.fitting import fit as run
 
-    with common.notes():
+    with common.notes(), _interruptible():
         fitted = run(
-            _start(model, train, hidden),
+            _start(model, hidden),
             train,
             dev_streams,
             directory=output,
@@ -85,10 +84,20 @@ def fit(
     )
 
 
-def _start(kind: Kind, train: StreamSet, hidden: int | None) -> Any:
-    """The class to fit, or a neural model of the size that was asked for."""
-    from retrodict.models import Hawkes, NeuralHawkes, Poisson
+def _start(kind: Kind, hidden: int | None) -> Any:
+    """The class to fit, or a maker of neural models of the size that was asked for."""
+    if hidden is None:
+        return MODELS[kind.name]
+    if kind.name != NeuralHawkes.kind:
+        raise ModelError(f"--hidden is for neural models; a {kind.value} model has no hidden cells.")
+    return partial(NeuralHawkes.from_streams, hidden_size=hidden)
 
-    if kind is Kind.neural and hidden is not None:
-        return NeuralHawkes(train.num_types, hidden)
-    return {Kind.neural: NeuralHawkes, Kind.hawkes: Hawkes, Kind.poisson: Poisson}[kind]
+
+@contextmanager
+def _interruptible() -> Iterator[None]:
+    """Say how to go on after Ctrl-C."""
+    try:
+        yield
+    except KeyboardInterrupt:
+        common.err.print("[yellow]interrupted[/]: run the same command again to go on after the last whole epoch")
+        raise typer.Exit(130) from None

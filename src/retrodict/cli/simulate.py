@@ -32,4 +32,5 @@ def simulate(
 
     streams = draw(load_model(model), number, end, seed, num_events=events)
     write_events(streams, output)
-    common.wrote(output, f"{len(streams):,} streams, {streams.num_events:,} events")
+    unit = f", times in {streams.axis.unit}s" if streams.axis.unit else ""
+    common.wrote(output, f"{len(streams):,} streams, {streams.num_events:,} events{unit}")

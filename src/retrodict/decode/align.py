@@ -12,19 +12,21 @@ from typing import NamedTuple
 import numpy as np
 from numba import njit
 
-from retrodict.decode.arrays import Floats, Ints
+from retrodict.decode.arrays import Bytes, Floats, Ints
 from retrodict.decode.compiled import entry_point
 
 DELETE, MOVE, INSERT = np.int8(0), np.int8(1), np.int8(2)
+LARGEST_SHARED = 1 << 16  # cells; the band of a larger table is much smaller than the table
 
 
 class Workspace(NamedTuple):
-    """Scratch memory of ``align``, so that many alignments share one allocation; [I+1] and [J+1] or longer."""
+    """Scratch memory of ``align``, so that many share one allocation; [I+1], [J+1], and cells of the table."""
 
     low: Ints
     high: Ints
     above: Floats
     row: Floats
+    edits: Bytes
 
 
 @njit
@@ -35,6 +37,7 @@ def workspace(predicted: int, true: int) -> Workspace:
         np.empty(predicted + 1, np.int64),
         np.empty(true + 1),
         np.empty(true + 1),
+        np.empty(min(predicted * (true + 1), LARGEST_SHARED), np.int8),
     )
 
 
@@ -64,7 +67,10 @@ def align(predicted: Floats, true: Floats, insert: float, delete: float, match: 
     ``predicted`` [I] and ``true`` [J] are sorted. Among alignments of equal cost, moving is preferred.
     """
     low, high, above, row = work.low, work.high, work.above, work.row
-    edits = np.empty(_band(predicted, true, insert + delete, low, high), np.int8)
+    edits = work.edits
+    cells = _band(predicted, true, insert + delete, low, high)
+    if cells > len(edits):
+        edits = np.empty(cells, np.int8)
     above[0] = 0.0
     cell = 0
     for i in range(1, len(predicted) + 1):

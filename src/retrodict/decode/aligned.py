@@ -13,7 +13,7 @@ from retrodict.decode.ensemble import Ensemble
 
 
 class Decode(NamedTuple):
-    """Sorted ``times`` [I], their ``risk``, and the event aligned to each in every particle, ``match`` [M, I], or -1."""
+    """Sorted ``times`` [I], their ``risk``, and the event of each particle aligned to each, ``match`` [M, I], or -1."""
 
     times: Floats
     risk: float
@@ -55,7 +55,7 @@ def gather(event: int, ensemble: Ensemble, match: Ints, mass: Floats) -> tuple[i
 
 @njit
 def quantile(mass: Floats, first: int, last: int, wanted: float) -> int:
-    """The first candidate up to which the mass, from ``first`` on, is ``wanted`` or more (``last`` if rounding denies it)."""
+    """The first candidate from ``first`` on up to which the mass is ``wanted`` or more, at most ``last``."""
     below = 0.0
     for place in range(first, last):
         below += mass[place]

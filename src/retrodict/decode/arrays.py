@@ -11,4 +11,5 @@ Floats: TypeAlias = NDArray[np.float64]
 Ints: TypeAlias = NDArray[np.int64]
 Indices: TypeAlias = NDArray[np.uint32]  # without a sign, indexing need not look for negative ones
 Shorts: TypeAlias = NDArray[np.int32]
+Bytes: TypeAlias = NDArray[np.int8]
 Bools: TypeAlias = NDArray[np.bool_]

@@ -13,10 +13,7 @@ import numpy as np
 from numba import njit
 
 from retrodict.decode.arrays import Floats
-from retrodict.decode.ensemble import Ensemble
-from retrodict.decode.search import first_at_least
-
-CELLS = 1 << 20  # potentials held at a time, so that memory does not grow with particles x candidates
+from retrodict.decode.ensemble import Ensemble, weighted_sum
 
 
 class Bound(NamedTuple):
@@ -45,46 +42,31 @@ def _close(values: Floats, ensemble: Ensemble, insert: float, delete: float) -> 
     return closed
 
 
-@njit
-def _extend(closed: Floats, ensemble: Ensemble, delete: float, first: int, stop: int) -> Floats:
-    """The largest potentials f_m at candidates ``first`` to ``stop``, [M, stop - first], given the events'."""
-    f = np.empty((len(ensemble.weights), stop - first))
-    for m in range(len(ensemble.weights)):
-        begin, end = ensemble.offsets[m], ensemble.offsets[m + 1]
-        after = begin + first_at_least(ensemble.position[begin:end], first)
-        left, before = (closed[after - 1], ensemble.times[after - 1]) if after > begin else (0.0, -np.inf)
-        place = first
-        while place < stop:
-            # Between two events of the particle only these two matter; the left one is at or before ``place``.
-            reach, right, behind = stop, 0.0, np.inf
-            if after < end:
-                reach = min(stop, ensemble.position[after])
-                right, behind = closed[after], ensemble.times[after]
-            here, times = f[m, place - first : reach - first], ensemble.candidates[place:reach]
-            for j in range(len(here)):
-                here[j] = min(delete, min(left + (times[j] - before), right + (behind - times[j])))
-            place, left, before = reach, right, behind
-            after += 1
-    return f
+@njit(fastmath={"reassoc"})
+def _raised(row: Floats, weights: Floats, level: float) -> tuple[float, float]:
+    """sum_m w_m max(f_m, level), and the weight of the f_m below the level."""
+    total, slope = 0.0, 0.0
+    for m in range(len(row)):
+        total += weights[m] * max(row[m], level)
+        slope += weights[m] if row[m] < level else 0.0
+    return total, slope
 
 
 @njit
-def _raised_floor(row: Floats, weights: Floats, guess: float) -> float:
-    """The level b at which sum_m w_m max(f_m, b) = 0, by Newton steps (the sum is convex in b)."""
+def _raised_floor(row: Floats, weights: Floats, guess: float, slack: float) -> float:
+    """The level b at which sum_m w_m max(f_m, b) = 0, by Newton steps (it is convex in b), or ``guess`` if more."""
     level = guess
     for step in range(len(row) + 2):
-        total, slope = 0.0, 0.0
-        for m in range(len(row)):
-            total += weights[m] * max(row[m], level)
-            if row[m] < level:
-                slope += weights[m]
+        total, slope = _raised(row, weights, level)
+        if step == 0 and total >= 0:
+            break
         if slope == 0:
             if step > 0:
                 break
             level = 0.0  # the guess was too low to say anything
             continue
         level -= total / slope
-        if abs(total) <= 1e-16:
+        if abs(total) <= slack:
             break
     return level
 
@@ -93,27 +75,33 @@ def _raised_floor(row: Floats, weights: Floats, guess: float) -> float:
 def _price(closed: Floats, ensemble: Ensemble, insert: float, delete: float) -> tuple[Floats, Floats]:
     """sum_m w_m f_m at every candidate [n] (a consensus event there pays if it is negative), and the floors.
 
-    A floor [n] is a level to which all potentials have to be raised for no event to pay.
+    f_m is as large as the events' potentials allow; a floor [n] is a level to which all have to be raised for
+    no event to pay. A sweep over time that knows the neighbouring events of every particle.
     """
-    n = len(ensemble.candidates)
-    cost, floor = np.zeros(n), np.full(n, -insert)
-    step = max(1, CELLS // len(ensemble.weights))
-    guess = 0.0
-    for first in range(0, n, step):
-        stop = min(n, first + step)
-        f = _extend(closed, ensemble, delete, first, stop)
-        here = cost[first:stop]
-        for m in range(len(ensemble.weights)):
-            for j in range(len(here)):
-                here[j] += ensemble.weights[m] * f[m, j]
-        for j in range(first, stop):
-            if cost[j] < 0:
-                floor[j] = guess = _raised_floor(f[:, j - first].copy(), ensemble.weights, guess)
-    for j in range(1, n):
-        floor[j] = max(floor[j], floor[j - 1] - (ensemble.candidates[j] - ensemble.candidates[j - 1]))
+    times, offsets, weights = ensemble.times, ensemble.offsets, ensemble.weights
+    n, M = len(ensemble.candidates), len(weights)
+    price, floor, f = np.empty(n), np.empty(n), np.empty(M)
+    left, before, right, behind = np.zeros(M), np.full(M, -np.inf), np.zeros(M), np.full(M, np.inf)
+    for m in range(M):
+        if offsets[m] < offsets[m + 1]:
+            right[m], behind[m] = closed[offsets[m]], times[offsets[m]]
+    for j in range(n):
+        time = ensemble.candidates[j]
+        for k in range(ensemble.bounds[j], ensemble.bounds[j + 1]):
+            e = ensemble.events[k]
+            m = ensemble.owner[e]
+            left[m], before[m], right[m], behind[m] = closed[e], time, 0.0, np.inf
+            if e + 1 < offsets[m + 1]:
+                right[m], behind[m] = closed[e + 1], times[e + 1]
+        for m in range(M):
+            f[m] = min(delete, min(left[m] + (time - before[m]), right[m] + (behind[m] - time)))
+        price[j] = weighted_sum(f, weights)
+        floor[j] = -insert if j == 0 else max(-insert, floor[j - 1] - (time - ensemble.candidates[j - 1]))
+        if price[j] < 0:
+            floor[j] = _raised_floor(f, weights, floor[j], 2e-16 * (insert + delete))
     for j in range(n - 2, -1, -1):
         floor[j] = max(floor[j], floor[j + 1] - (ensemble.candidates[j + 1] - ensemble.candidates[j]))
-    return cost, floor
+    return price, floor
 
 
 @njit

@@ -72,7 +72,7 @@ def counts_from_alignment(chains: Chains, ensemble: Ensemble, decode: Ints, matc
         for i in range(len(decode)):
             event = match[m, i]
             here = decode[i] if event < 0 else ensemble.position[event]
-            level[first + first_at_least(chains.place[first:stop], here)] += 1
+            level[first_at_least(chains.place, here, first, stop)] += 1
         for node in range(first + 1, stop):
             level[node] += level[node - 1]
     return level

@@ -19,14 +19,18 @@ class Ensemble(NamedTuple):
     """M distinct particles of one type: particle m owns events ``offsets[m]:offsets[m + 1]``, sorted.
 
     ``candidates`` [n] are the distinct times of all particles, ``position`` [E] the candidate at which each
-    event is, ``times`` [E] = candidates[position], and ``weights`` [M] sum to one.
+    event is, ``times`` [E] = candidates[position], ``owner`` [E] its particle, and ``weights`` [M] sum to one.
+    The events at candidate j are ``events[bounds[j]:bounds[j + 1]]``, so that one can sweep over time.
     """
 
     candidates: Floats
     position: Ints
     times: Floats
+    owner: Ints
     offsets: Ints
     weights: Floats
+    events: Ints
+    bounds: Ints
 
 
 class Candidates(NamedTuple):
@@ -64,7 +68,8 @@ def _list_candidates(times: Floats, types: Ints, offsets: Ints, order: Ints) -> 
     place = offsets.copy()
     found_times, found_types, position = np.empty(size), np.empty(size, np.int64), np.empty(size, np.int64)
     count = 0
-    for e in by_type:
+    for i in range(size):
+        e = by_type[i]
         if count == 0 or times[e] != found_times[count - 1] or types[e] != found_types[count - 1]:
             found_times[count], found_types[count] = times[e], types[e]
             count += 1
@@ -100,7 +105,7 @@ def restrict(
     while size < 2 * particles:
         size *= 2
     slots = np.full(size, -1, np.int64)  # open addressing: slot -> merged particle
-    bounds = np.zeros(particles + 1, np.int64)
+    own = np.zeros(particles + 1, np.int64)
     mass = np.zeros(particles)
     places = np.empty(len(position), np.int64)
     count = total = 0
@@ -115,23 +120,48 @@ def restrict(
             event += 1
         begin[m] = event
         slot = np.int64((code ^ (code >> np.uint64(32))) & np.uint64(size - 1))
-        while slots[slot] >= 0 and not _same(places, bounds, slots[slot], total, size_here):
+        while slots[slot] >= 0 and not _same(places, own, slots[slot], total, size_here):
             slot = (slot + 1) & (size - 1)
         if slots[slot] < 0:
             slots[slot] = count
             count += 1
             total += size_here
-            bounds[count] = total
+            own[count] = total
         mass[slots[slot]] += weights[m]
-    times = np.empty(total)
-    for e in range(total):
-        times[e] = candidates[first + places[e]]
     everything = 0.0
     for i in range(count):
         everything += mass[i]
     for i in range(count):
         mass[i] /= everything
-    return Ensemble(candidates[first:stop], places[:total], times, bounds[: count + 1], mass[:count])
+    return _arrange(candidates[first:stop], places[:total], own[: count + 1], mass[:count])
+
+
+@njit
+def _arrange(candidates: Floats, position: Ints, offsets: Ints, weights: Floats) -> Ensemble:
+    """An ensemble from the particles' positions: whose event is whose, and which are at each candidate."""
+    size = len(position)
+    times, owner, events = np.empty(size), np.empty(size, np.int64), np.empty(size, np.int64)
+    bounds = np.zeros(len(candidates) + 2, np.int64)
+    for m in range(len(weights)):
+        for e in range(offsets[m], offsets[m + 1]):
+            owner[e] = m
+            times[e] = candidates[position[e]]
+            bounds[position[e] + 2] += 1
+    for j in range(len(candidates)):
+        bounds[j + 2] += bounds[j + 1]
+    for e in range(size):
+        events[bounds[position[e] + 1]] = e
+        bounds[position[e] + 1] += 1
+    return Ensemble(candidates, position, times, owner, offsets, weights, events, bounds[:-1])
+
+
+@njit(fastmath={"reassoc"})
+def weighted_sum(values: Floats, weights: Floats) -> float:
+    """sum_m w_m v_m, in any order, so that it is vectorised."""
+    total = 0.0
+    for m in range(len(weights)):
+        total += weights[m] * values[m]
+    return total
 
 
 @njit

@@ -58,7 +58,7 @@ def start_program(decode: Decode, ensemble: Ensemble, insert: float, delete: flo
     number = np.zeros(len(place), np.int64)
     count = 0
     for i in range(len(place)):
-        place[i] = first_at_least(ensemble.candidates, decode.times[i])
+        place[i] = first_at_least(ensemble.candidates, decode.times[i], 0, len(ensemble.candidates))
         if i == 0 or place[i] != place[i - 1]:
             chosen[count] = place[i]
             count += 1

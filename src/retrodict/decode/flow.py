@@ -92,10 +92,13 @@ def _augment(
     first, to, back, room = graph.first, graph.to, graph.back, graph.room
     stop = first[1:]
     V = len(excess)
-    budget = len(to) + 1
+    budget = 4 * (len(to) + 1)  # of steps; enough for one path, and about what fresh labels cost
     for source in sources:
         v, depth = source, 0
         while excess[source] > 0 and distance[source] < V:
+            budget -= 1
+            if budget < 0:
+                return False
             if excess[v] < 0:
                 amount, full = _push(room, back, path[:depth], min(excess[source], -excess[v]))
                 excess[source] -= amount
@@ -113,9 +116,7 @@ def _augment(
                     break
             if advanced:
                 continue
-            budget -= 2 * (stop[v] - first[v])
-            if budget < 0:
-                return False
+            budget -= 8 * (stop[v] - first[v])
             _relabel(graph, distance, tally, v)
             current[v] = first[v]
             if depth > 0:

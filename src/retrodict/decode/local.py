@@ -68,32 +68,29 @@ def _insertion_gains(ensemble: Ensemble, free: Bools, insert: float, delete: flo
 
 @njit
 def _take_nearest(gains: Floats, ensemble: Ensemble, free: Bools, m: int, time: float, reach: float) -> None:
-    """Align an inserted event with the nearest free event of particle m, if in reach, which then gains nothing."""
-    begin, end = ensemble.offsets[m], ensemble.offsets[m + 1]
+    """Align an inserted event with the nearest free event of particle m, if in reach, which is then no gain."""
+    times, begin, end = ensemble.times, ensemble.offsets[m], ensemble.offsets[m + 1]
     after = begin
-    while after < end and (ensemble.times[after] < time or not free[after]):
+    while after < end and (times[after] < time or not free[after]):
         after += 1
     before = after - 1
     while before >= begin and not free[before]:
         before -= 1
     event, nearest = -1, reach
-    if before >= begin and time - ensemble.times[before] < nearest:
-        event, nearest = before, time - ensemble.times[before]
-    if after < end and ensemble.times[after] - time < nearest:
+    if before >= begin and time - times[before] < nearest:
+        event, nearest = before, time - times[before]
+    if after < end and times[after] - time < nearest:
         event = after
     if event < 0:
         return
     free[event] = False
-    if event == before:
+    before, after = event - 1, event + 1
+    while before >= begin and not free[before]:
         before -= 1
-        while before >= begin and not free[before]:
-            before -= 1
-    else:
+    while after < end and not free[after]:
         after += 1
-        while after < end and not free[after]:
-            after += 1
-    left = ensemble.times[before] if before >= begin else -np.inf
-    right = ensemble.times[after] if after < end else np.inf
+    left = times[before] if before >= begin else -np.inf
+    right = times[after] if after < end else np.inf
     _lose(gains, ensemble, event, left, right, ensemble.weights[m], reach)
 
 
@@ -105,8 +102,8 @@ def _lose(
     here, place = ensemble.times[event], ensemble.position[event]
     low = max(0.5 * (left + here), here - reach)
     high = min(0.5 * (here + right), here + reach)
-    first = first_at_least(ensemble.candidates[:place], low)
-    stop = place + first_at_least(ensemble.candidates[place:], high)
+    first = first_at_least(ensemble.candidates, low, 0, place)
+    stop = first_at_least(ensemble.candidates, high, place, len(gains))
     less, times = gains[first:stop], ensemble.candidates[first:stop]
     for j in range(len(less)):
         other = min(reach, min(times[j] - left, right - times[j]))

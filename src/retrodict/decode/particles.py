@@ -59,10 +59,12 @@ def prepare(particles: object, weights: ArrayLike | None) -> Particles:
     if not streams:
         raise DataError("there are no particles", remedy="pass at least one particle (it may be empty)")
     w = check_weights(weights, len(streams))
-    kept = [m for m in range(len(streams)) if w[m] >= NEGLIGIBLE]
-    kept.sort(key=lambda m: (-w[m], streams[m].times.tobytes(), streams[m].types.tobytes()))
+    kept = np.argsort(-w, kind="stable")
+    kept = kept[w[kept] >= NEGLIGIBLE].tolist()
+    if len(set(w.tolist())) < len(w):
+        kept.sort(key=lambda m: (-w[m], streams[m].times.tobytes(), streams[m].types.tobytes()))
     streams, w = [streams[m] for m in kept], w[kept]
-    offsets = np.zeros(len(streams) + 1, dtype=np.int64)
-    np.cumsum([len(s) for s in streams], out=offsets[1:])
-    times, types = np.concatenate([s.times for s in streams]), np.concatenate([s.types for s in streams])
-    return Particles(streams, w / w.sum(), offsets, list_candidates(times, types, offsets))
+    times = [s.times for s in streams]
+    offsets = np.array([0, *map(len, times)], dtype=np.int64).cumsum()
+    types = np.concatenate([s.types for s in streams])
+    return Particles(streams, w / w.sum(), offsets, list_candidates(np.concatenate(times), types, offsets))

@@ -8,9 +8,8 @@ from numba import njit
 
 
 @njit
-def first_at_least(values: Any, wanted: float) -> int:
-    """The first place in sorted ``values`` [n] that is not below ``wanted``; n if there is none."""
-    low, high = 0, len(values)
+def first_at_least(values: Any, wanted: float, low: int, high: int) -> int:
+    """The first place from ``low`` on in sorted ``values`` [n] that is not below ``wanted``, or ``high``."""
     while low < high:
         middle = (low + high) >> 1
         if values[middle] < wanted:

@@ -34,7 +34,7 @@ def solve_blocks(
     size = len(position)
     result = Summary(np.empty(size, np.int64), np.empty(size), np.empty((size, 2)), np.zeros(3))
     begin = offsets[:-1].copy()
-    first = count = np.int64(0)  # not a literal, for which all callees would be compiled once more
+    first = count = offsets[0]  # a literal 0 would have all callees compiled once more
     lower = 0.0
     while first < len(candidates):
         stop = next_cut(candidates, types, first, insert + delete)

@@ -43,7 +43,8 @@ def summarise(decode: Decode, ensemble: Ensemble, level: float, first: int, coun
         for j in range(low, high + 1):
             result.expected[0] += mass[j] * abs(ensemble.candidates[j] - decode.times[i])
         clear(mass, low, high)
-        result.place[count] = first + first_at_least(ensemble.candidates, decode.times[i])
+        place = first_at_least(ensemble.candidates, decode.times[i], 0, len(mass))
+        result.place[count] = first + place
         result.probability[count] = min(total, 1.0)
         result.interval[count, 0] = ensemble.candidates[earliest]
         result.interval[count, 1] = ensemble.candidates[latest]

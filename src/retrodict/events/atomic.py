@@ -35,9 +35,10 @@ def atomic_path(path: str | os.PathLike[str]) -> Iterator[Path]:
             remedy="give a path in a folder that exists and that you may write to",
         ) from error
     try:
+        usual = temporary.stat().st_mode & 0o777
         yield temporary
-        with suppress(FileNotFoundError):  # a replaced file keeps its permissions
-            temporary.chmod(target.stat().st_mode & 0o777)
+        # A library may have replaced the file by one of its own; a replaced target keeps its permissions.
+        temporary.chmod(target.stat().st_mode & 0o777 if target.exists() else usual)
         _sync(temporary)
         os.replace(temporary, target)
         with suppress(OSError):  # some file systems cannot sync a folder; the file itself is safe

@@ -26,7 +26,8 @@ class Batch:
     ``mask`` [B, L] bool; true at real events.
     ``gaps`` [B, L+1]: time from the previous event (or the start) to event i, and, after the last event,
     to the end; zero beyond, so that padding adds nothing to an integral.
-    ``durations`` [B] float64. ``index`` [B]: which streams of the set these are.
+    ``durations`` [B] float64. ``starts`` [B] float64: when each stream starts on its own axis. ``index`` [B]: which
+    streams of the set these are.
     """
 
     times: Tensor
@@ -34,6 +35,7 @@ class Batch:
     mask: Tensor
     gaps: Tensor
     durations: Tensor
+    starts: Tensor
     index: Tensor
 
     @property
@@ -74,6 +76,7 @@ def make_batch(
         mask=torch.as_tensor(mask, device=device),
         gaps=torch.as_tensor(np.diff(edges, axis=1), device=device).to(dtype),
         durations=torch.as_tensor(durations, device=device),
+        starts=torch.as_tensor(streams.starts[index], device=device),
         index=torch.as_tensor(index, device=device),
     )
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import torch
@@ -60,4 +60,4 @@ def make_pairs(
     flags = torch.zeros_like(batch.mask)
     flags[batch.mask] = torch.as_tensor(is_missing, device=device)
     seen = make_batch(observed, index, dtype=dtype, device=device)
-    return PairBatch(Batch(batch.times, batch.types, batch.mask, batch.gaps, batch.durations, seen.index), flags, seen)
+    return PairBatch(replace(batch, index=seen.index), flags, seen)

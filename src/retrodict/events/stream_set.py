@@ -219,6 +219,17 @@ class StreamSet:
         first, second = round(train * len(self)), round((train + dev) * len(self))
         return Splits(self[order[:first]], self[order[first:second]], self[order[second:]])
 
+    def with_unit(self, unit: str) -> StreamSet:
+        """The same streams with times in another unit (hours instead of minutes); both must be known units."""
+        if unit == self.axis.unit:
+            return self
+        target = TimeAxis(unit, self.axis.origin, self.axis.timezone)
+        factor = self.axis.units_in(target)
+        return StreamSet.trusted(
+            self.event_times * factor, self.event_types, self.offsets, self.starts * factor, self.ends * factor,
+            self.ids, self.types, self.columns, target,
+        )  # fmt: skip
+
     def with_types(self, types: Sequence[str]) -> StreamSet:
         """The same streams over another vocabulary that contains every type that occurs here."""
         if tuple(types) == self.types:

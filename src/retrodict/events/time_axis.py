@@ -46,6 +46,15 @@ class TimeAxis:
     origin: int | None = None
     timezone: str | None = None
 
+    def units_in(self, other: TimeAxis) -> float:
+        """How many of the other axis's units one of this axis's units is; both must be known."""
+        if self.scale is None or other.scale is None:
+            raise DataError(
+                f"cannot convert times from {self.unit!r} to {other.unit!r}",
+                remedy=f"read the streams with unit={other.unit!r} if that is what their times are in",
+            )
+        return self.scale / other.scale
+
     @property
     def is_calendar(self) -> bool:
         """Whether times stand for dates, so that tables give datetimes back."""

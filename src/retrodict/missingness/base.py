@@ -22,10 +22,16 @@ from retrodict.random import stream_keys, uniform
 
 
 class Context(NamedTuple):
-    """What a mechanism may look at besides the time: the history so far, and which stream it is."""
+    """What a mechanism may look at besides the time t since the start of the stream.
 
-    state: Any
+    ``start`` [...]: when the stream started, on the axis of its times (t + start is the time of day of dated streams,
+    in the stream set's unit since its origin). ``stream`` [...]: its position in the set. ``state``: the model's state
+    after the events so far, or None where streams are censored.
+    """
+
+    start: Tensor
     stream: Tensor
+    state: Any = None
 
 
 class Missingness(ABC):
@@ -45,8 +51,9 @@ class Missingness(ABC):
 
     def event_rates(self, streams: StreamSet) -> NDArray[np.float64]:
         """ρ for each event of complete streams, [E]; overridden where it depends on preceding events."""
-        since_start = streams.event_times - np.repeat(streams.starts, streams.lengths)
-        rates = self.rates(torch.as_tensor(since_start))
+        starts = np.repeat(streams.starts, streams.lengths)
+        context = Context(torch.as_tensor(starts), torch.as_tensor(streams.stream_of_event))
+        rates = self.rates(torch.as_tensor(streams.event_times - starts), context)
         rows = torch.arange(streams.num_events)
         return rates[rows, torch.as_tensor(streams.event_types.copy())].numpy().astype(np.float64)
 

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -26,12 +28,13 @@ class ByType(Missingness):
     """
 
     def __init__(self, rates: Rates) -> None:
+        rates = _plain(rates)
         if isinstance(rates, Mapping):
-            given = dict(rates)
+            given: dict[Any, Any] = dict(rates)
         elif isinstance(rates, int | float):
             given = {"every type": float(rates)}
         else:
-            given = dict(enumerate(torch.as_tensor(rates).tolist()))
+            given = dict(enumerate(rates)) if isinstance(rates, list) else {"every type": rates}
         for name, rate in given.items():
             number = isinstance(rate, int | float) and math.isfinite(rate)
             if not (number and 0 <= rate <= 1):
@@ -76,6 +79,17 @@ class ByType(Missingness):
         if self.types is not None and self.vector is not None:
             return f"ByType({dict(zip(self.types, self.vector.tolist(), strict=True))})"
         return f"ByType({self.given})"
+
+
+def _plain(rates: Any) -> Any:
+    """Rates as Python numbers, from NumPy or torch ones too."""
+    if isinstance(rates, Mapping):
+        return {_plain(name): _plain(rate) for name, rate in rates.items()}
+    if isinstance(rates, np.ndarray | np.generic | Tensor):
+        return rates.tolist()
+    if isinstance(rates, Sequence) and not isinstance(rates, str):
+        return [_plain(rate) for rate in rates]
+    return rates
 
 
 def _position(name: str | int, types: Sequence[str]) -> int:

@@ -139,7 +139,8 @@ class Model(nn.Module, ABC):
     def adapt(self, streams: StreamSet) -> None:
         """Set what follows directly from training data: type names, time unit, start atom."""
         self.check_types(streams)
-        self.types, self.time_unit = streams.types, streams.axis.unit
+        self.types = self.types or streams.types
+        self.time_unit = self.time_unit or streams.axis.unit
         atom = StartAtom.from_streams(streams)
         self.start_atom = None if atom is None else atom.to(self.device, self.dtype)
 
@@ -153,10 +154,15 @@ class Model(nn.Module, ABC):
         """Where the model lives."""
         return next(self.parameters()).device
 
+    def extra_repr(self) -> str:
+        """For printing: how many types, which, and the unit of time."""
+        named = "" if self.types is None else f" ({describe_types(self.types, 4)})"
+        return f"{self.num_types} types{named}" + (f", times in {self.time_unit}s" if self.time_unit else "")
+
     def terms(self, batch: Batch, integral: Integral | None = None) -> Terms:
         """The likelihood's terms by the five methods alone, event by event.
 
-        ``integral`` chooses the quadrature of models whose compensator is not in closed form.
+        Integrals are those of ``compensator``; models that override this method may let ``integral`` choose.
         """
         state = self.initial(batch.durations.shape)
         rows = torch.arange(len(batch.durations), device=batch.types.device)
@@ -179,7 +185,7 @@ class Model(nn.Module, ABC):
         """log p(stream) for each stream of a batch, [B]; see ``log_likelihood``."""
         logs, areas = self.terms(batch, integral)
         result = -areas.sum(1)
-        if logs.shape[1] and not score_first:
+        if not score_first:
             return result + logs[:, 1:].sum(1)
         result = result + logs.sum(1)
         if self.start_atom is None:
@@ -201,7 +207,7 @@ class Model(nn.Module, ABC):
     ) -> Tensor:
         """log p(stream) for each stream, [N], in nats: equation (B.2) of the paper.
 
-        A stream's events at its very start are scored by the start atom where the model has one.
+        A first event at the very start of a stream is scored by the start atom where the model has one.
         ``score_first=False`` leaves the first event's own factor out (its effect on the rest stays), as
         papers do that treat it as given. Gradients flow.
         """
@@ -224,11 +230,23 @@ class Model(nn.Module, ABC):
             )
 
     def matched(self, streams: StreamSet) -> StreamSet:
-        """The streams over this model's vocabulary (by name where both have names)."""
-        if self.types is not None and not set(streams.types).isdisjoint(self.types):
+        """The streams over this model's vocabulary and in its unit of time (where both sides state one)."""
+        if not isinstance(streams, StreamSet):
+            raise ModelError(f"expected a stream set, not a {type(streams).__name__}. Build one with rd.StreamSet.")
+        if self.time_unit is not None and streams.axis.unit is not None:
+            streams = streams.with_unit(self.time_unit)
+        if self.types is None or self.types == streams.types:
+            self.check_types(streams)
+            return streams
+        if not (_are_indices(self.types) or _are_indices(streams.types)):
             return streams.with_types(self.types)
         self.check_types(streams)
         return streams
+
+
+def _are_indices(types: Sequence[str]) -> bool:
+    """Whether type names are but 0, 1, 2 ...: given by index, not by name."""
+    return list(types) == [str(k) for k in range(len(types))]
 
 
 def inverse_softplus(y: Tensor) -> Tensor:
@@ -238,4 +256,5 @@ def inverse_softplus(y: Tensor) -> Tensor:
 
 def log_softplus(x: Tensor) -> Tensor:
     """log softplus(x), which is x itself far below zero."""
-    return torch.where(x < -15, x, F.softplus(x.clamp(min=-20)).log())
+    low = -15.0 if x.dtype == torch.float32 else -35.0
+    return torch.where(x < low, x, F.softplus(x.clamp(min=low - 5)).log())

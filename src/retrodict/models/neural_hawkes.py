@@ -60,17 +60,24 @@ class NeuralHawkes(Model):
     def __init__(self, num_types: int, hidden_size: int = 64, time_scale: float | None = None) -> None:
         super().__init__()
         for name, value in (("num_types", num_types), ("hidden_size", hidden_size)):
-            if not (isinstance(value, int) and value > 0):
+            if not (isinstance(value, int | np.integer) and value > 0):
                 raise ModelError(f"{name} must be a positive whole number, but is {value!r}.")
         if time_scale is not None and not (math.isfinite(time_scale) and time_scale > 0):
             raise ModelError(f"time_scale must be a positive number, but is {time_scale!r}.")
-        self.num_types, self.hidden_size = num_types, hidden_size
+        self.num_types, self.hidden_size = int(num_types), int(hidden_size)
         self.lstm = ContinuousTimeLSTM(num_types + 1, hidden_size)
         spread = 1 / math.sqrt(hidden_size)
         self.readout = nn.Parameter(torch.empty(num_types, hidden_size).uniform_(-spread, spread))
         self.log_scale = nn.Parameter(torch.zeros(num_types))
         self._scale_is_chosen = time_scale is not None
         self.register_buffer("time_scale", torch.tensor(time_scale or 1.0, dtype=torch.float64))
+
+    def _apply(self, fn: Any, recurse: bool = True) -> Any:
+        """Casting a model to another precision must not round its clock."""
+        value = float(self.time_scale)
+        super()._apply(fn, recurse)
+        self.time_scale = torch.tensor(value, dtype=torch.float64, device=self.time_scale.device)
+        return self
 
     @property
     def boundary(self) -> int:

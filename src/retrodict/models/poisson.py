@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor, nn
 
-from retrodict.errors import ModelError
+from retrodict.errors import DataError, ModelError
 from retrodict.events.stream_set import StreamSet
 from retrodict.models.base import Model
 
@@ -67,15 +67,21 @@ class Poisson(Model):
 
             first = torch.from_numpy(first_types(streams))
             events = events - torch.bincount(first[first >= 0], minlength=self.num_types)
+        total = float(streams.durations.sum())
+        if total <= 0:
+            raise DataError(
+                "all streams have length zero: no rate can be learned",
+                remedy="say when streams start and until when they were watched (start and end)",
+            )
         # Half an event for types never seen keeps dev streams that have one from being impossible.
-        rates = events.clamp(min=0.5) / max(float(streams.durations.sum()), 1e-300)
+        rates = events.clamp(min=0.5) / total
         with torch.no_grad():
             self.log_rates.copy_(rates.log())
 
     @classmethod
     def from_streams(cls, streams: StreamSet) -> Poisson:
         """The maximum-likelihood Poisson process of complete streams."""
-        model = cls(torch.ones(streams.num_types))
+        model = cls(torch.ones(streams.num_types, dtype=torch.float64))
         model.adapt(streams)
         return model
 
@@ -86,9 +92,9 @@ class Poisson(Model):
 
 def log_of(values: Any, name: str, shape: tuple[int | None, ...]) -> Tensor:
     """log of non-negative parameters of the given shape (None: any size); zero becomes -inf and stays so."""
-    tensor = torch.as_tensor(values)
-    if not tensor.is_floating_point():
-        tensor = tensor.to(torch.get_default_dtype())
+    # Numbers are taken in double precision, so that nothing of what the user wrote is lost; tensors as they are.
+    floating = isinstance(values, Tensor) and values.is_floating_point()
+    tensor = values if floating else torch.as_tensor(values, dtype=torch.float64)
     fits = tensor.dim() == len(shape) and all(w in (None, n) for w, n in zip(shape, tensor.shape, strict=True))
     if not fits:
         wanted = " x ".join("any" if w is None else str(w) for w in shape) or "a single number"

@@ -55,11 +55,13 @@ def simulate(
     the same ids. A stream that would exceed ``max_events`` raises a RunawayError: nothing is cut silently.
     """
     if history is not None:
-        history = model.matched(history)
+        given, history = history, model.matched(history)
         num_streams = len(history)
+        if end is not None and given.axis.unit != history.axis.unit:
+            end = np.asarray(end, dtype=np.float64) * given.axis.units_in(history.axis)
     if num_streams is None or num_streams < 0:
         raise ModelError("simulate needs num_streams, the number of streams to draw, or a history.")
-    if end is None and num_events is None:
+    if num_events is None and (end is None or not np.isfinite(np.asarray(end, dtype=np.float64)).all()):
         raise ModelError("simulate needs end=, the time to stop at, or num_events=, the number to stop after.")
     origin = np.zeros(num_streams) if history is None else history.starts
     begin = np.zeros(num_streams) if history is None else history.durations
@@ -84,7 +86,8 @@ def simulate(
         parts.append((drawn.row + first, drawn.time, drawn.type))
     events = _Drawn(*(np.concatenate([p.cpu().numpy() for p in field]) for field in zip(*parts, strict=True)))
     axis = TimeAxis(unit=model.time_unit) if history is None else history.axis
-    return _collect(model, events, begin, stop, limit, origin, ids, axis)
+    streams = _collect(model, events, begin, stop, limit, origin, ids, axis)
+    return streams if history is None or given.axis.unit is None else streams.with_unit(given.axis.unit)
 
 
 def _per_stream(value: Any, count: int, name: str) -> NDArray[np.float64]:
@@ -111,7 +114,7 @@ def _simulate_batch(
     draws: list[_Drawn] = []
     if from_start and model.start_atom is not None:
         state = _draw_start(model, state, keys, left, draws)
-    round_ = torch.zeros_like(keys)
+    round_, drawn = torch.zeros_like(keys), torch.zeros_like(keys)
     window = torch.full_like(now, torch.inf)
     while True:
         active = ((now < ends) & (left > 0)).nonzero()[:, 0]
@@ -134,10 +137,13 @@ def _simulate_batch(
         if len(hit):
             state = put(state, hit, model.update(take(part, found), types[found], time[found]))
             left[hit] -= 1
+            drawn[hit] += 1
             draws.append(_Drawn(hit, time[found], types[found]))
-        if int(round_.max()) % 4096 == 0:
-            _check_runaway(draws, len(keys), max_events)
-    _check_runaway(draws, len(keys), max_events)
+            if int(drawn.max()) > max_events:
+                raise RunawayError(
+                    f"a simulated stream exceeded {max_events:,} events. The process may be explosive (for a Hawkes "
+                    "process: more than one child per event on average); use a shorter end, or raise max_events."
+                )
     nothing = _Drawn(now[:0].long(), now[:0], now[:0].long())
     return _Drawn(*(torch.cat(field) for field in zip(nothing, *draws, strict=True)))
 
@@ -164,18 +170,6 @@ def read_history(model: Model, streams: StreamSet, rows: NDArray[np.int64]) -> A
         live = batch.mask[:, i].nonzero()[:, 0]
         state = put(state, live, model.update(take(state, live), batch.types[live, i], batch.times[live, i]))
     return state
-
-
-def _check_runaway(draws: list[_Drawn], count: int, most: int) -> None:
-    if not draws:
-        return
-    counts = torch.bincount(torch.cat([d.row for d in draws]), minlength=count)
-    if int(counts.max()) > most:
-        raise RunawayError(
-            f"a simulated stream exceeded {most:,} events. "
-            "The process may be explosive (for a Hawkes process: more than one child per event on average); "
-            "use a shorter end, or raise max_events."
-        )
 
 
 def _collect(

@@ -30,7 +30,7 @@ class StartAtom(nn.Module):
         if not (first >= 0).any():
             return None
         counts = np.bincount(first + 1, minlength=streams.num_types + 1) + pseudo_count
-        return cls(torch.as_tensor(np.log(counts / counts.sum()), dtype=torch.get_default_dtype()))
+        return cls(torch.as_tensor(np.log(counts / counts.sum()), dtype=torch.float64))
 
     def log_none(self) -> Tensor:
         """log P(no event at the start)."""

@@ -57,7 +57,7 @@ def load_model(directory: str | os.PathLike[str], device: str | torch.device = "
         raise ModelError(f"{path}: unknown kind of model {about['kind']!r}; known are {', '.join(MODELS)}.")
     try:
         tensors = load_file(path / _WEIGHTS, device=str(device))
-    except (OSError, SafetensorError) as error:
+    except (OSError, SafetensorError, RuntimeError, AssertionError) as error:
         raise ModelError(f"{path / _WEIGHTS} cannot be read ({error}). Fit or copy the model again.") from error
     try:
         model = kind(**about["config"])
@@ -85,6 +85,9 @@ def _read_about(path: Path) -> dict[str, Any]:
         raise ModelError(f"{file} is damaged ({error}). Fit or copy the model again.") from error
     if not isinstance(about, dict) or about.get("format") != FORMAT:
         raise ModelError(f"{file} does not describe a retrodict model.")
+    lacking = [key for key in ("kind", "config", "types", "time_unit", "start_atom", "training") if key not in about]
+    if about.get("version") == VERSION and lacking:
+        raise ModelError(f"{file} is damaged: it lacks {', '.join(lacking)}. Fit or copy the model again.")
     if about.get("version") != VERSION:
         raise ModelError(
             f"{file} has version {about.get('version')}, this retrodict reads version {VERSION}. "

@@ -59,17 +59,15 @@ class Proposal(nn.Module, ABC):
         """A guaranteed upper bound of it over [start, stop], [R, K]."""
         return None
 
-    def start_log_probs(self, ahead: Any) -> Tensor:
+    def start_log_probs(self, ahead: Any, context: Context) -> Tensor:
         """log q of no event (index 0) or a missing one of type k (1 + k) at the start instant, [R, K+1].
 
         Asked only of streams whose model has a start atom and that have no observed event there.
         """
         assert self.model.start_atom is not None
-        now = torch.zeros(1, dtype=torch.float64, device=self.model.device)
-        rates = self.missingness.rates(now)[0].to(self.model.dtype)
-        joint = self.model.start_atom.log_probs + torch.cat([rates.new_zeros(1), rates.log()])
+        rates = self.missingness.rates(torch.zeros_like(context.start), context).to(self.model.dtype)
+        joint = self.model.start_atom.log_probs + torch.cat([torch.zeros_like(rates[:, :1]), rates.log()], 1)
         tilt = self._start_tilt(ahead)
-        joint = joint.expand(*(() if tilt is None else tilt.shape[:-1]), len(joint))
         return torch.log_softmax(joint if tilt is None else joint + tilt, -1)
 
     def _start_tilt(self, ahead: Any) -> Tensor | None:
@@ -116,7 +114,8 @@ class Proposal(nn.Module, ABC):
             extra = extra.unflatten(0, segment.shape)
             inside = inside + extra[:, :, :-1]
             at_events = at_events + extra[:, :-1, -1]
-        rho = self.missingness.rates(times).to(inside.dtype)
+        context = Context(batch.starts[:, None, None].expand(times.shape), stream[..., None].expand(times.shape))
+        rho = self.missingness.rates(times, context).to(inside.dtype)
         areas = ((rho[:, :, :-1] * self.model.activate(inside)).sum(-1) @ weights) * batch.gaps
         own = at_events.gather(-1, batch.types[..., None])[..., 0]
         own_rho = rho[:, :-1, -1].gather(-1, batch.types[..., None])[..., 0]
@@ -130,8 +129,8 @@ class Proposal(nn.Module, ABC):
         """Replace the density of a missing event at the start instant by its probability, and score "none"."""
         batch = pairs.complete
         rows = torch.arange(len(batch.durations), device=logs.device)
-        start = self.start_log_probs(self.ahead(prepared, rows, torch.zeros_like(rows)))
-        start = start.expand(len(rows), -1)
+        ahead = self.ahead(prepared, rows, torch.zeros_like(rows))
+        start = self.start_log_probs(ahead, Context(batch.starts, rows))
         if not logs.shape[1]:
             return start[:, :1]
         at_start = batch.mask[:, 0] & (batch.times[:, 0] == 0)

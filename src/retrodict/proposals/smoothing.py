@@ -10,7 +10,7 @@ u_k = v_kᵀ B (appendix C.4): one vector per type.
 from __future__ import annotations
 
 import math
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor, nn
@@ -70,9 +70,15 @@ class Smoothing(Proposal):
         scale = getattr(model, "time_scale", None)
         self.register_buffer("time_scale", torch.tensor(1.0 if scale is None else float(scale), dtype=torch.float64))
         self.to(model.device, model.dtype)
-        self.time_scale = self.time_scale.double()
         for parameter in model.parameters():
             parameter.requires_grad_(False)
+
+    def _apply(self, fn: Any, recurse: bool = True) -> Any:
+        """Casting to another precision must not round the clock."""
+        value = float(self.time_scale)
+        super()._apply(fn, recurse)
+        self.time_scale = torch.tensor(value, dtype=torch.float64, device=self.time_scale.device)
+        return self
 
     @property
     def boundary(self) -> int:

@@ -40,8 +40,8 @@ def impute(
     """Sample ``particles`` weighted guesses of the missing events of each observed stream (Algorithm 1).
 
     ``proposal`` is a ``Filtering`` or a trained ``Smoothing``. ``resample`` names a scheme (multinomial, stratified,
-    systematic, residual) used when the effective sample size falls below ``ess_threshold`` times the particles; None for
-    none. A stream's particles depend on its id and the seed, not on the other streams. ``rows`` bounds how many
+    systematic, residual) used when the effective sample size falls below ``ess_threshold`` times the particles; None
+    for none. A stream's particles depend on its id and the seed, not on the other streams. ``rows`` bounds how many
     particles are worked on at once; ``progress`` is called with the number of streams done.
     """
     if not (isinstance(particles, int) and particles > 0):
@@ -75,7 +75,6 @@ def impute(
 
 def _posterior(observed: StreamSet, run: Run, proposal: Proposal) -> Posterior:
     counts = run.counts.cpu().numpy()
-    N, M = counts.shape
     kept = np.arange(run.times.shape[2]) < counts[..., None]
     log_weights = run.log_weights.double()
     dead = ~torch.isfinite(log_weights.amax(1, keepdim=True))

@@ -9,8 +9,9 @@ from __future__ import annotations
 import os
 import warnings
 from collections.abc import Callable, Sequence
+from itertools import pairwise
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -29,9 +30,9 @@ if TYPE_CHECKING:
 class Posterior:
     """M weighted particles for each of N observed streams.
 
-    ``weights_`` [N, M] add up to one for each stream; ``log_evidence`` [N] is log p(observed); particle m of stream i
-    owns events ``offsets[i M + m] : offsets[i M + m + 1]`` of ``event_times`` and ``event_types``. ``diagnostics`` tells
-    how far to trust it.
+    ``all_weights`` [N, M] add up to one for each stream; ``log_evidence`` [N] is log p(observed); particle m of stream
+    i owns events ``offsets[i M + m] : offsets[i M + m + 1]`` of ``event_times`` and ``event_types``; ``diagnostics``
+    tells how far to trust it.
     """
 
     def __init__(
@@ -67,7 +68,7 @@ class Posterior:
         spans = self.offsets[i * self.num_particles : (i + 1) * self.num_particles + 1]
         return [
             EventStream.trusted(self.event_times[a:b], self.event_types[a:b], start, end, self.observed.ids[i])
-            for a, b in zip(spans[:-1], spans[1:], strict=True)
+            for a, b in pairwise(spans)
         ]
 
     def weights(self, i: int) -> NDArray[np.float64]:
@@ -140,7 +141,9 @@ class Posterior:
         history = StreamSet(histories, types=self.observed.types, axis=self.observed.axis)
         return simulate(self.model, history=history, end=until, seed=seed), self.all_weights
 
-    def consensus(self, cost: float, method: str = "exact", **options: Any) -> StreamSet:
+    def consensus(
+        self, cost: float | tuple[float, float], method: Literal["exact", "local"] = "exact", **options: Any
+    ) -> StreamSet:
         """One answer: for each stream the missing events of least expected distance to the truth (section 4).
 
         Each event carries columns ``probability``, ``earliest`` and ``latest``.
@@ -180,7 +183,7 @@ class Posterior:
                 "draw": particle % self.num_particles,
                 "weight": self.all_weights.reshape(-1)[particle],
                 "time": time,
-                "type": pd.Categorical.from_codes(self.event_types, categories=list(self.observed.types)),
+                "type": pd.Categorical.from_codes(self.event_types, categories=pd.Index(self.observed.types)),
             }
         )
 

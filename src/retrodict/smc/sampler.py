@@ -114,10 +114,11 @@ class _Sweep:
             return
         zero = torch.zeros_like(rows)
         ahead = self.proposal.ahead(self.prepared, self.stream[rows], zero)
-        log_q = self.proposal.start_log_probs(ahead).expand(len(rows), -1)
+        context = self._context(take(self.particles.state, rows), rows)
+        log_q = self.proposal.start_log_probs(ahead, context)
         outcome = categorical(log_q.exp(), uniform(split(self.row_keys[rows], _START), zero))
         time = torch.zeros(len(rows), dtype=torch.float64, device=rows.device)
-        rho = self.proposal.missingness.rates(time, self._context(take(self.particles.state, rows), rows))
+        rho = self.proposal.missingness.rates(time, context)
         log_p = self.model.start_atom.log_probs[outcome]
         drawn = outcome > 0
         types = (outcome - 1).clamp(min=0)
@@ -161,21 +162,18 @@ class _Sweep:
         context = self._context(state, rows)
         rates = self.proposal.rates(state, ahead, torch.cat([times, stop[:, None]], 1), context)
         area_p = (rates.model[:, :-1].sum(-1).double() * weights).sum(1)
-        if step.area is None:
-            area_q = (rates.proposal[:, :-1].sum(-1).double() * weights).sum(1)
-        else:
-            area_q = step.area[ended]
+        area_q = (rates.proposal[:, :-1].sum(-1).double() * weights).sum(1)
         own = types[:, None]
         log_p = (rates.model[:, -1] * rates.missing[:, -1]).gather(1, own)[:, 0].double().log()
-        log_q = (
-            rates.proposal[:, -1].gather(1, own)[:, 0].double().log() if step.log_rate is None else step.log_rate[ended]
-        )
+        log_q = rates.proposal[:, -1].gather(1, own)[:, 0].double().log()
+        if step.area is not None and step.log_rate is not None:
+            area_q, log_q = step.area[ended], step.log_rate[ended]
         p.log_weights[rows] += area_q - area_p + torch.where(found, log_p - log_q, 0.0)
         after = self.model.update(take(state, found), types[found], stop[found])
         p.append(rows[found], types[found], stop[found], after)
         if int(p.counts.max()) > self.options.max_events:
             raise RunawayError(
-                f"a particle proposed more than {self.options.max_events:,} missing events in one stream. The model may "
+                f"a particle proposed more than {self.options.max_events:,} missing events in a stream. The model may "
                 "be explosive, or a missing rate too close to 1 for it; raise max_events if so many are plausible."
             )
 
@@ -254,7 +252,8 @@ class _Sweep:
         return (streams[:, None] * self.M + torch.arange(self.M, device=streams.device)).reshape(-1)
 
     def _context(self, state: Any, rows: Tensor) -> Context:
-        return Context(state, self.observed.index[self.stream[rows]])
+        stream = self.stream[rows]
+        return Context(self.observed.starts[stream], self.observed.index[stream], state)
 
     def _segments(self, rows: Tensor, right: Tensor) -> Segments:
         number = self.segment[self.stream[rows]]

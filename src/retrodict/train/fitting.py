@@ -17,13 +17,12 @@ import os
 import tempfile
 import time
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytorch_lightning as pl
 import torch
-from pytorch_lightning.callbacks import EarlyStopping
 from pytorch_lightning.loggers import Logger, TensorBoardLogger
 
 from retrodict.errors import DataError, DataNotice, ModelError
@@ -38,7 +37,7 @@ from retrodict.train.run import Run
 
 
 def fit(
-    model: Model | type[Model],
+    model: Model | type[Model] | Callable[[StreamSet], Model],
     train: StreamSet,
     dev: StreamSet | None = None,
     *,
@@ -56,40 +55,41 @@ def fit(
 ) -> Model:
     """Fit a model to complete ``train`` streams and return it as it was at its best on ``dev``.
 
-    ``model`` is a model, which is trained in place, or a class (``rd.NeuralHawkes``), which is sized for the
-    data. Without ``dev`` a tenth of ``train`` is set aside. Training stops after ``patience`` epochs without
-    a better dev log-likelihood, or after ``epochs``. With a ``directory`` everything is kept there and
-    ``resume`` goes on with what it finds; without one nothing is left behind.
+    ``model`` is a model, which is trained in place, or a class (``rd.NeuralHawkes``), which is sized for the data, or a
+    function that makes a model for the training streams. Without ``dev`` a tenth of ``train`` is set aside. Training
+    stops after ``patience`` epochs without a better dev log-likelihood, or after ``epochs``. With a ``directory``
+    everything is kept there and ``resume`` goes on with what it finds; without one nothing is left behind.
     """
     for name, value in (("epochs", epochs), ("batch_size", batch_size), ("patience", patience)):
         if value < 1:
             raise ModelError(f"{name} must be at least 1, but is {value}.")
+    if learning_rate is not None and not 0 < learning_rate < float("inf"):
+        raise ModelError(f"learning_rate must be a positive number, but is {learning_rate}.")
+    if not (isinstance(train, StreamSet) and (dev is None or isinstance(dev, StreamSet))):
+        raise ModelError("train and dev must be stream sets: build them with rd.StreamSet or rd.read_events.")
+    _device(device)
     train, dev = _check_data(train, dev, seed)
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
-        if isinstance(model, type):
-            model = model.from_streams(train)
-        else:
-            train = model.matched(train)
-            model.adapt(train)
-    rate = model.learning_rate if learning_rate is None else learning_rate
+        fitted, train = _prepare(model, train)
+    rate = fitted.learning_rate if learning_rate is None else learning_rate
     settings = Settings(batch_size, rate, patience, seed, weight_decay, averaging)
-    objective = Likelihood(model, train, model.matched(dev))
+    objective = Likelihood(fitted, train, fitted.matched(dev))
     with contextlib.ExitStack() as stack:
         folder = directory or stack.enter_context(tempfile.TemporaryDirectory())
-        about = {"kind": model.kind, "config": _rounded(model.config())}
+        about = {"kind": fitted.kind, "config": _rounded(fitted.config())}
         run = Run(Path(folder), objective, settings, about)
         if resume and run.is_finished(epochs):
             warnings.warn(f"{folder}: this fit had finished; its model was loaded", DataNotice, stacklevel=2)
-            _become(model, load_model(folder))
-            return model
+            _become(fitted, load_model(folder))
+            return fitted
         fitting = train_objective(
             objective, settings, run, epochs=epochs, resume=resume, device=device, progress=progress
         )
         if directory is not None:
-            model.save(folder)
+            fitted.save(folder)
             run.finish(len(fitting.history), stopped_early=len(fitting.history) < epochs)
-    return model
+    return fitted
 
 
 def train_objective(
@@ -107,7 +107,7 @@ def train_objective(
     home = next(module.parameters()).device
     checkpoint = run.begin(resume)
     fitting = Fitting(objective, settings)
-    callbacks: list[pl.Callback] = [EarlyStopping("dev_loss", patience=settings.patience, min_delta=1e-6)]
+    callbacks: list[pl.Callback] = []
     if progress:
         callbacks.append(EpochProgress(epochs))
     loggers: list[Logger] = []
@@ -117,7 +117,7 @@ def train_objective(
     with _quiet():
         trainer = pl.Trainer(
             max_epochs=epochs,
-            accelerator={"cuda": "gpu"}.get(device, device),
+            accelerator="gpu" if _device(device) == "cuda" else "cpu",
             devices=1,
             callbacks=[*callbacks, *run.callbacks()],
             logger=loggers or False,
@@ -128,7 +128,10 @@ def train_objective(
             enable_progress_bar=False,
             enable_model_summary=False,
         )
-        _run_trainer(trainer, fitting, checkpoint)
+        if checkpoint is not None:
+            fitting.on_load_checkpoint(SafetensorsCheckpoints().load_checkpoint(checkpoint))
+        if not fitting.is_done():
+            _run_trainer(trainer, fitting, checkpoint)
     module.to(home)
     best = SafetensorsCheckpoints().load_checkpoint(run.best)["average"]
     with torch.no_grad():
@@ -138,6 +141,29 @@ def train_objective(
     if isinstance(module, Model):
         module.training_record = _record(fitting, time.perf_counter() - began)
     return fitting
+
+
+def _prepare(model: Model | type[Model] | Callable[[StreamSet], Model], train: StreamSet) -> tuple[Model, StreamSet]:
+    """The model to train, sized and scaled for the streams, and the streams as it takes them."""
+    if isinstance(model, type) and issubclass(model, Model):
+        made = model.from_streams(train)
+    elif isinstance(model, Model):
+        made, train = model, model.matched(train)
+        made.adapt(train)
+    elif callable(model):
+        made = cast("Callable[[StreamSet], Model]", model)(train)
+    else:
+        raise ModelError(f"cannot fit a {type(model).__name__}. Give a model, or a class such as rd.NeuralHawkes.")
+    return made, train
+
+
+def _device(name: str) -> str:
+    """cuda or cpu; "auto" takes a GPU where there is one."""
+    if name not in ("auto", "cpu", "cuda"):
+        raise ModelError(f"unknown device {name!r}. Choose auto, cpu or cuda.")
+    if name == "cuda" and not torch.cuda.is_available():
+        raise ModelError("there is no CUDA device here. Choose device auto or cpu.")
+    return name if name != "auto" else "cuda" if torch.cuda.is_available() else "cpu"
 
 
 def _run_trainer(trainer: pl.Trainer, fitting: Fitting, checkpoint: Path | None) -> None:
@@ -181,6 +207,7 @@ def _check_data(train: StreamSet, dev: StreamSet | None, seed: int) -> tuple[Str
 
 def _become(model: Model, loaded: Model) -> None:
     """Give ``model`` the weights and the record of a saved one."""
+    loaded.to(model.device)
     model.start_atom = loaded.start_atom
     model.load_state_dict(loaded.state_dict())
     model.training_record = loaded.training_record

@@ -49,8 +49,8 @@ class Fitting(pl.LightningModule):
         self.objective, self.settings = objective, settings
         self.trained = objective.module
         self.history: list[dict[str, float]] = []
-        self._first_loss: float | None = None
         self._totals = [0.0, 0.0]
+        self._limit = math.inf
         self._clock = time.perf_counter()
         self.plateau: torch.optim.lr_scheduler.ReduceLROnPlateau | None = None
         self._plateau_state: dict[str, Any] | None = None
@@ -88,6 +88,12 @@ class Fitting(pl.LightningModule):
         """Lightning's hook for batches that are not plain tensors."""
         return batch.to(device)
 
+    def on_fit_start(self) -> None:
+        """Anything far worse than where training begins has diverged: no later step will make up for it."""
+        if not math.isfinite(self._limit):
+            begin = mean_loss(self.objective, self.settings.batch_size, self.device)
+            self._limit = 100 + 20 * abs(begin) if math.isfinite(begin) else math.inf
+
     def on_train_epoch_start(self) -> None:
         """Start this epoch's clock and sums."""
         self._totals, self._clock = [0.0, 0.0], time.perf_counter()
@@ -95,19 +101,18 @@ class Fitting(pl.LightningModule):
     def training_step(self, batch: Batch, batch_index: int) -> Tensor:
         """Loss per event; refuses NaN and divergence, naming the batch."""
         total, events = self.objective.loss(batch, training=True)
-        loss = total / events
-        value = float(loss.detach())
-        if self._first_loss is None:
-            self._first_loss = value
-        # Far worse than where training began: no later step will make up for it.
-        limit = self._first_loss + 10 + 10 * abs(self._first_loss)
+        value = float(total.detach())
+        per_event = value / (events + len(batch.index))
         if not math.isfinite(value):
             self._refuse(batch, batch_index, f"the loss is {value}")
-        if value > limit:
-            self._refuse(batch, batch_index, f"training diverged: the loss is {value:.4g} nats per event")
-        self._totals[0] += value * events
+        if per_event > self._limit:
+            self._refuse(batch, batch_index, f"training diverged: the loss is {per_event:.4g} nats per event")
+        self._totals[0] += value
         self._totals[1] += events
-        return loss
+        # Every stream counts the same, whatever batch it is in: divided by a batch's own number of events, short
+        # streams, which are batched together, would count for more than the likelihood gives them.
+        usual = min(self.settings.batch_size, len(self.objective.train)) * self.objective.events_per_stream()
+        return total / usual
 
     def configure_gradient_clipping(
         self, optimizer: Any, gradient_clip_val: Any = None, gradient_clip_algorithm: Any = None
@@ -148,6 +153,12 @@ class Fitting(pl.LightningModule):
             self.log(name, row[name])
         assert self.plateau is not None
         self.plateau.step(dev)
+        self.trainer.should_stop = self.is_done()
+
+    def is_done(self) -> bool:
+        """Whether dev has not improved for as long as patience lasts (also known right after resuming)."""
+        losses = [row["dev_loss"] for row in self.history]
+        return bool(losses) and len(losses) - 1 - losses.index(min(losses)) >= self.settings.patience
 
     @contextlib.contextmanager
     def averaged(self) -> Iterator[None]:
@@ -175,13 +186,13 @@ class Fitting(pl.LightningModule):
         checkpoint["plateau"] = {
             k: v for k, v in self.plateau.state_dict().items() if isinstance(v, int | float | str | list)
         }
-        checkpoint["history"], checkpoint["first_loss"] = self.history, self._first_loss
+        checkpoint["history"], checkpoint["limit"] = self.history, self._limit
         checkpoint["average"], checkpoint["steps"] = self.average, self._steps
 
     def on_load_checkpoint(self, checkpoint: dict[str, Any]) -> None:
         """Go on where the checkpoint left off (the optimizer does not exist yet when this is called)."""
         self._plateau_state = checkpoint["plateau"]
-        self.history, self._first_loss = checkpoint["history"], checkpoint["first_loss"]
+        self.history, self._limit = checkpoint["history"], checkpoint["limit"]
         self.average, self._steps = checkpoint["average"], checkpoint["steps"]
 
     def _refuse(self, batch: Batch, batch_index: int, problem: str) -> None:

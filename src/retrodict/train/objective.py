@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import hashlib
 from abc import ABC, abstractmethod
+from typing import Any
 
 import numpy as np
 import torch
@@ -27,12 +28,16 @@ class Objective(ABC):
     dev: StreamSet
 
     @abstractmethod
-    def batch(self, streams: StreamSet, index: NDArray[np.int64], epoch: int | None) -> Batch:
+    def batch(self, streams: StreamSet, index: NDArray[np.int64], epoch: int | None) -> Any:
         """A batch of these streams; ``epoch`` is None for dev data."""
 
     @abstractmethod
-    def loss(self, batch: Batch, training: bool) -> tuple[Tensor, int]:
+    def loss(self, batch: Any, training: bool) -> tuple[Tensor, int]:
         """Summed loss of the batch, and the number of events it is the sum over."""
+
+    def events_per_stream(self) -> float:
+        """Mean number of scored events of a training stream, the unit in which losses are reported."""
+        return max(self.train.num_events / max(len(self.train), 1), 1e-3)
 
     def epoch_batches(self, batch_size: int, seed: int, epoch: int) -> list[NDArray[np.int64]]:
         """The training batches of an epoch: a function of seed and epoch alone, so that runs resume."""
@@ -76,10 +81,9 @@ class Likelihood(Objective):
         return make_batch(streams, index, dtype=self.model.dtype)
 
     def loss(self, batch: Batch, training: bool) -> tuple[Tensor, int]:
-        """-log p summed over streams; the count is of events, at least one per batch."""
+        """-log p summed over streams."""
         integral = self.integral if training else self.dev_integral
-        total = -self.model.batch_log_likelihood(batch, integral).sum()
-        return total, max(batch.num_events, 1)
+        return -self.model.batch_log_likelihood(batch, integral).sum(), batch.num_events
 
 
 def mean_loss(objective: Objective, batch_size: int, device: torch.device) -> float:

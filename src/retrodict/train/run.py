@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import csv
 import json
-import shutil
 from pathlib import Path
 from typing import Any
 
 import pytorch_lightning as pl
-from pytorch_lightning.callbacks import ModelCheckpoint
+from pytorch_lightning.callbacks import Checkpoint
 
 from retrodict.errors import TrainingError
 from retrodict.events.atomic import atomic_path, make_folder
@@ -53,8 +52,9 @@ class Run:
                     "directory, repeat the call as it was to resume, or start anew with resume=False."
                 )
             return self.last
-        if self.checkpoints.exists():
-            shutil.rmtree(self.checkpoints)
+        make_folder(self.checkpoints)
+        for file in (self.last, self.best):
+            file.unlink(missing_ok=True)
         self._write({})
         return None
 
@@ -64,19 +64,7 @@ class Run:
 
     def callbacks(self) -> list[pl.Callback]:
         """Checkpoints after every epoch (to resume), of the best epoch (to keep), and the metrics table."""
-        common: dict[str, Any] = {"dirpath": self.checkpoints, "save_on_train_epoch_end": True}
-        every = ModelCheckpoint(filename="last", save_top_k=1, enable_version_counter=False, **common)
-        best = ModelCheckpoint(
-            filename="best",
-            monitor="dev_loss",
-            mode="min",
-            save_top_k=1,
-            enable_version_counter=False,
-            **common,
-        )
-        for callback in (every, best):
-            callback.FILE_EXTENSION = ".safetensors"
-        return [_Metrics(self.folder / "metrics.csv"), best, every]
+        return [_Metrics(self.folder / "metrics.csv"), _Checkpoints(self.best, self.last)]
 
     def _read(self) -> dict[str, Any] | None:
         file = self.folder / "run.json"
@@ -106,3 +94,21 @@ class _Metrics(pl.Callback):
             writer = csv.DictWriter(out, fieldnames=list(pl_module.history[0]))
             writer.writeheader()
             writer.writerows(pl_module.history)
+
+
+class _Checkpoints(Checkpoint):
+    """After every epoch: the best so far, if this is it, then the one to resume from.
+
+    Which is best follows from the history alone, so that a run that was moved or resumed agrees with itself.
+    """
+
+    def __init__(self, best: Path, last: Path) -> None:
+        self.best, self.last = best, last
+
+    def on_train_epoch_end(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
+        """Save; a kill between the two only means that this epoch is done again."""
+        assert isinstance(pl_module, Fitting)
+        losses = [row["dev_loss"] for row in pl_module.history]
+        if losses[-1] < min(losses[:-1], default=float("inf")):
+            trainer.save_checkpoint(self.best)
+        trainer.save_checkpoint(self.last)
