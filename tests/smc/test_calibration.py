@@ -1,0 +1,94 @@
+"""Simulation-based calibration: the truth's rank among posterior draws is uniform (Talts et al., 2018).
+
+Draw a complete stream from the model, hide events, impute: the truth is then one more draw from the posterior. For six
+quantities the ranks among 19 draws fill 20 bins evenly. Chi-square tests at level 0.001 each; seeds are fixed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+import torch
+from scipy import stats
+
+from retrodict.events.stream import EventStream
+from retrodict.events.stream_set import StreamSet
+from retrodict.missingness import ByType
+from retrodict.models import thinning
+from retrodict.models.simulate import simulate
+from retrodict.proposals import Filtering, Smoothing
+from retrodict.smc import sampler as smc_sampler
+from retrodict.smc.impute import impute
+from tests.conftest import example_model, random_neural_hawkes
+
+STREAMS, DRAWS, END = 500, 19, 3.0
+RATES = [0.5, 0.3, 0.8]
+
+
+def quantities(z: EventStream) -> list[float]:
+    """Counts in all, of type 0, of type 2, in the first half; first and last time (the end where there is none)."""
+    return [
+        len(z),
+        (z.types == 0).sum(),
+        (z.types == 2).sum(),
+        (z.times < END / 2).sum(),
+        z.times[0] if len(z) else END,
+        z.times[-1] if len(z) else END,
+    ]
+
+
+def ranks(posterior, truth: StreamSet, seed: int) -> np.ndarray:
+    """Ranks of the truth among posterior draws, ties broken at random, [N, 6]."""
+    generator = np.random.default_rng(seed)
+    draws = posterior.draws(DRAWS, seed=seed)
+    result = np.zeros((len(truth), 6), dtype=int)
+    for i in range(len(truth)):
+        actual = np.array(quantities(truth[i]), dtype=float)
+        drawn = np.array([quantities(d[i]) for d in draws], dtype=float)
+        ties = (drawn == actual).sum(0)
+        result[i] = (drawn < actual).sum(0) + generator.integers(0, ties + 1)
+    return result
+
+
+def p_values(kind: str, smooth: bool, break_it: Callable[[], None] = lambda: None) -> np.ndarray:
+    """One p-value a quantity; ``break_it`` spoils the sampler after the data were drawn."""
+    model = example_model("hawkes") if kind == "hawkes" else random_neural_hawkes(seed=4)
+    mechanism = ByType(RATES)
+    observed, missing = mechanism.censor(simulate(model, STREAMS, end=END, seed=21), seed=22)
+    proposal = Filtering(model, mechanism)
+    if smooth:
+        torch.manual_seed(5)
+        proposal = Smoothing(model, mechanism, 6)
+        torch.nn.init.normal_(proposal.readout, std=0.3)
+    break_it()
+    table = ranks(impute(observed, proposal, particles=200, seed=23), missing, seed=24)
+    return np.array([stats.chisquare(np.bincount(column, minlength=DRAWS + 1)).pvalue for column in table.T])
+
+
+@pytest.mark.parametrize("smooth", [False, True])
+@pytest.mark.parametrize("kind", ["hawkes", "neural_hawkes"])
+def test_ranks_are_uniform(kind, smooth, record_property):
+    values = p_values(kind, smooth)
+    record_property("p_values", [round(v, 3) for v in values])
+    assert values.min() > 1e-3, values
+
+
+def test_types_by_argmax_are_noticed(monkeypatch):
+    argmax = lambda weights, u: weights.argmax(-1)  # noqa: E731
+    break_it = lambda: monkeypatch.setattr(thinning, "categorical", argmax)  # noqa: E731
+    assert p_values("hawkes", smooth=False, break_it=break_it).min() < 1e-6
+
+
+def test_leaving_rho_out_of_the_weight_is_noticed(monkeypatch):
+    """Weigh missing events as if they went missing for certain."""
+    plain = smc_sampler._Sweep._weigh_piece
+
+    def wrong(self, rows, ended, state, ahead, step, right):
+        plain(self, rows, ended, state, ahead, step, right)
+        rho = torch.tensor(RATES, dtype=torch.float64)[step.type[ended]]
+        self.particles.log_weights[rows[ended]] -= torch.where(step.found[ended], rho.log(), 0.0)
+
+    monkeypatch.setattr(smc_sampler._Sweep, "_weigh_piece", wrong)
+    assert p_values("hawkes", smooth=False).min() < 1e-6
