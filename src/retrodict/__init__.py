@@ -15,6 +15,11 @@ from retrodict.models import Hawkes, Model, NeuralHawkes, Poisson
 from retrodict.models.quadrature import GaussLegendre, MonteCarlo
 from retrodict.models.simulate import simulate
 from retrodict.models.store import load_model, save_model
+from retrodict.proposals import Filtering, Proposal, Smoothing
+from retrodict.proposals.store import load_proposal
+from retrodict.smc.impute import impute
+from retrodict.smc.posterior import Posterior
+from retrodict.smc.store import load_posterior
 
 if TYPE_CHECKING:
     from retrodict.decode import consensus, transport
@@ -34,6 +39,7 @@ __all__ = [
     "DataError",
     "DataNotice",
     "EventStream",
+    "Filtering",
     "GaussLegendre",
     "Hawkes",
     "Missingness",
@@ -42,15 +48,21 @@ __all__ = [
     "MonteCarlo",
     "NeuralHawkes",
     "Poisson",
+    "Posterior",
+    "Proposal",
     "RetrodictError",
     "RunawayError",
+    "Smoothing",
     "StreamSet",
     "TrainingError",
     "__version__",
     "combine",
     "consensus",
     "fit",
+    "impute",
     "load_model",
+    "load_posterior",
+    "load_proposal",
     "read_events",
     "save_model",
     "score",

@@ -5,6 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 
+import pandas as pd
 import pytest
 from typer.testing import CliRunner
 
@@ -116,3 +117,30 @@ def test_the_installed_command_starts():
     command = [sys.executable, "-c", "from retrodict.cli import main; main()", "--version"]
     done = subprocess.run(command, capture_output=True, text=True, check=True)
     assert done.stdout.startswith("retrodict ")
+
+
+def test_fit_with_a_smoother_then_impute(tmp_path):
+    truth = rd.Hawkes([0.5, 0.05], [[0.0, 0.9], [0.0, 0.0]], 2.0)
+    truth.types = ("cause", "effect")
+    complete = rd.simulate(truth, 40, end=10.0, seed=1)
+    rd.write_events(complete, tmp_path / "complete.parquet")
+    model = str(tmp_path / "model")
+    fitted = run(
+        "fit", str(tmp_path / "complete.parquet"), "-o", model, "-m", "cause=1", "--hidden", "8", "--epochs", "3"
+    )
+    assert "nats per missing event on dev" in fitted.output
+    incomplete, imputed = tmp_path / "incomplete.csv", tmp_path / "imputed.csv"
+    run("censor", str(tmp_path / "complete.parquet"), "-m", "cause=1", "-o", str(incomplete))
+    result = run("impute", model, str(incomplete), "-o", str(imputed), "--particles", "20")
+    assert "imputed events" in result.output
+    filled = rd.read_events(imputed, types=["cause", "effect"])
+    observed = rd.read_events(incomplete, types=["cause", "effect"])
+    assert filled.keep(~filled.columns["imputed"].astype(bool)).num_events == observed.num_events
+    draws = pd.read_parquet(tmp_path / "imputed.draws.parquet")
+    assert list(draws.columns) == ["stream", "draw", "weight", "time", "type"]
+    assert set(draws["type"]) == {"cause"}
+    again = run("impute", model, str(incomplete), "-o", str(imputed), "--filtering", "-m", "cause=0.9")
+    assert again.exit_code == 0
+    run("fit", str(tmp_path / "complete.parquet"), "-o", model + "2", "--model", "poisson", "--epochs", "1")
+    with pytest.raises(rd.ModelError, match="has no smoother, so it is not known which events go missing"):
+        run("impute", model + "2", str(incomplete), "-o", str(imputed))

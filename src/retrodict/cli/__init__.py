@@ -14,6 +14,7 @@ from retrodict.cli.censor import censor
 from retrodict.cli.demo import demo
 from retrodict.cli.describe import describe
 from retrodict.cli.fit import fit
+from retrodict.cli.impute import impute
 from retrodict.cli.simulate import simulate
 from retrodict.errors import RetrodictError
 
@@ -23,7 +24,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-for command in (describe, fit, simulate, censor, demo):
+for command in (describe, fit, impute, simulate, censor, demo):
     app.command()(command)
 
 
@@ -32,7 +33,8 @@ def about(version: Annotated[bool, typer.Option("--version", help="Show the vers
     """Fill in the events missing from continuous-time event streams, with honest uncertainty.
 
     A stream is a list of typed events at real-valued times. Start with [bold]describe[/] to see what is in your file,
-    [bold]fit[/] a model of complete streams, and [bold]simulate[/] or [bold]censor[/] to try it out.
+    [bold]fit[/] a model of complete streams, then [bold]impute[/] what is missing from incomplete ones;
+    [bold]simulate[/] and [bold]censor[/] let you try it out.
     """
     if version:
         common.out.print(f"retrodict {__version__}", highlight=False)

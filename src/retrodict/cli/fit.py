@@ -14,10 +14,14 @@ from rich.markup import escape
 
 from retrodict.cli import common
 from retrodict.errors import ModelError
-from retrodict.models import MODELS, NeuralHawkes
+from retrodict.events.stream_set import StreamSet
+from retrodict.missingness import ByType
+from retrodict.missingness.parse import parse_missing
+from retrodict.models import MODELS, Model, NeuralHawkes
 
 Kind = StrEnum("Kind", {kind: kind.replace("_", "-") for kind in reversed(MODELS)})  # type: ignore[misc]
 _USUAL = Kind("neural-hawkes")
+SMOOTHER = "smoother"  # the folder, inside the model's, of the proposal trained for it
 
 
 def fit(
@@ -27,6 +31,12 @@ def fit(
         Path | None, typer.Option(help="Streams to stop early by; else a tenth of FILE is set aside.")
     ] = None,
     model: Annotated[Kind, typer.Option(help="What to fit.")] = _USUAL,
+    missing: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--missing", "-m", help="Also train a smoother for these missing rates: NAME=RATE, PATTERN=RATE or RATE."
+        ),
+    ] = None,
     hidden: Annotated[int | None, typer.Option(help="LSTM cells; chosen from the data by default.", min=1)] = None,
     epochs: Annotated[int, typer.Option(help="At most so many passes over the data.", min=1)] = 200,
     patience: Annotated[int, typer.Option(help="Stop after so many epochs without a better dev score.", min=1)] = 12,
@@ -51,6 +61,8 @@ def fit(
 
       retrodict fit trips.parquet -o model/
 
+      retrodict fit trips.parquet -m 'pick-up*=0.5' -o model/
+
       retrodict fit train.csv --dev dev.csv --stream driver --time when --type what --hidden 128 -o model/
     """
     columns = (stream, time, type, start, end, unit, timezone)
@@ -62,24 +74,51 @@ def fit(
 
     from retrodict.train.fitting import fit as run
 
+    settings: dict[str, Any] = {
+        "epochs": epochs,
+        "batch_size": batch_size,
+        "patience": patience,
+        "seed": seed,
+        "resume": resume,
+        "device": device,
+    }
     with common.notes(), _interruptible():
         fitted = run(
             _start(model, hidden),
             train,
             dev_streams,
             directory=output,
-            epochs=epochs,
-            batch_size=batch_size,
             learning_rate=learning_rate,
-            patience=patience,
-            seed=seed,
-            resume=resume,
-            device=device,
+            **settings,
         )
     record = fitted.training_record
+    if missing:
+        _fit_smoother(fitted, parse_missing(missing, fitted.types or train.types), train, dev_streams, output, settings)
     common.wrote(
         output,
         f"{escape(model.value)} model, {record['dev_log_likelihood_per_event']:.4f} nats per event on dev "
+        f"(best epoch {record['best_epoch']} of {record['epochs']}, {record['seconds']:g} s)",
+    )
+
+
+def _fit_smoother(
+    model: Model, missing: ByType, train: StreamSet, dev: StreamSet | None, output: Path, settings: dict[str, Any]
+) -> None:
+    """Train a smoothing proposal for the model into the folder ``smoother``."""
+    import torch
+
+    from retrodict.proposals import Smoothing
+    from retrodict.train.fitting import fit as run
+
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(settings["seed"])
+        proposal = Smoothing(model, missing, getattr(model, "hidden_size", 32))
+    with common.notes(), _interruptible():
+        run(proposal, train, dev, directory=output / SMOOTHER, **settings)
+    record = proposal.training_record
+    common.wrote(
+        output / SMOOTHER,
+        f"smoother, log q {record['dev_log_likelihood_per_event']:.4f} nats per missing event on dev "
         f"(best epoch {record['best_epoch']} of {record['epochs']}, {record['seconds']:g} s)",
     )
 

@@ -2,11 +2,33 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from numpy.typing import NDArray
 
 from retrodict.errors import DataError
 from retrodict.events.stream_set import StreamSet
+
+
+def fill(observed: StreamSet, imputed: StreamSet) -> StreamSet:
+    """The user's own streams with imputed events put in, marked by a column ``imputed``.
+
+    Columns of either set are kept; where an event has no value it is NaN, or None in a column that is not numeric.
+    """
+    bare = [StreamSet.trusted(s.event_times, s.event_types, s.offsets, s.starts, s.ends, s.ids, s.types, axis=s.axis)
+            for s in (observed, imputed)]  # fmt: skip
+    complete, is_imputed = combine(*bare)
+    columns: dict[str, NDArray[Any]] = {}
+    for source, mask in ((observed, ~is_imputed), (imputed, is_imputed)):
+        for name, values in source.columns.items():
+            numeric = np.issubdtype(values.dtype, np.number)
+            column = np.full(len(mask), np.nan if numeric else None, dtype=np.float64 if numeric else object)
+            column[mask] = values
+            columns[name] = column
+    columns["imputed"] = is_imputed
+    c = complete
+    return StreamSet.trusted(c.event_times, c.event_types, c.offsets, c.starts, c.ends, c.ids, c.types, columns, c.axis)
 
 
 def combine(observed: StreamSet, missing: StreamSet) -> tuple[StreamSet, NDArray[np.bool_]]:

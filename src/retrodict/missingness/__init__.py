@@ -3,4 +3,6 @@
 from retrodict.missingness.base import Context, Missingness
 from retrodict.missingness.by_type import ByType
 
-__all__ = ["ByType", "Context", "Missingness"]
+MECHANISMS: dict[str, type[Missingness]] = {m.kind: m for m in (ByType,)}
+
+__all__ = ["MECHANISMS", "ByType", "Context", "Missingness"]

@@ -9,13 +9,14 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from retrodict.errors import ModelError
 from retrodict.events.combine import combine
 from retrodict.events.stream_set import StreamSet
 from retrodict.random import stream_keys, uniform
@@ -37,6 +38,8 @@ class Context(NamedTuple):
 class Missingness(ABC):
     """p_miss(z | x ⊔ z) = Π_missing ρ · Π_observed (1 - ρ), equation (10) of the paper and C.5."""
 
+    kind: ClassVar[str] = ""
+
     @abstractmethod
     def rates(self, t: Tensor, context: Context | None = None) -> Tensor:
         """ρ_k(t), the probability that an event of type k at time t [...] goes missing, [..., K]."""
@@ -44,6 +47,10 @@ class Missingness(ABC):
     def bound(self, start: Tensor, stop: Tensor, context: Context | None = None) -> Tensor:
         """An upper bound of ρ_k over [start, stop], [..., K]; 1 unless a mechanism knows better."""
         return torch.ones_like(self.rates(start, context))
+
+    def config(self) -> dict[str, Any]:
+        """The constructor's arguments, as JSON can hold them; needed to save a proposal."""
+        raise ModelError(f"a {type(self).__name__} mechanism cannot be saved: it does not define config().")
 
     def bind(self, types: Sequence[str]) -> Missingness:
         """The mechanism for a type vocabulary (rates given by name are looked up here)."""

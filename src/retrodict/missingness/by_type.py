@@ -27,6 +27,8 @@ class ByType(Missingness):
     ByType({'drop-off': 0.0, 'pick-up': 0.5})
     """
 
+    kind = "by_type"
+
     def __init__(self, rates: Rates) -> None:
         rates = _plain(rates)
         if isinstance(rates, Mapping):
@@ -42,11 +44,17 @@ class ByType(Missingness):
                     f"the missing rate of {name!r} is {rate!r}. A rate is a probability: give a number from "
                     "0 (never missing) to 1 (always missing)."
                 )
-        self.given: Rates = rates
+        self.given: Any = rates
         self.types: tuple[str, ...] | None = None
         self.vector: Tensor | None = None
         if not isinstance(rates, Mapping | int | float):
             self.vector = torch.tensor(list(given.values()), dtype=torch.float64)
+
+    def config(self) -> dict[str, Any]:
+        """The rates as they were given; by index where the types have no names yet."""
+        if isinstance(self.given, Mapping) and not all(isinstance(name, str) for name in self.given):
+            raise ModelError("rates given by index can only be saved once they are bound to type names.")
+        return {"rates": dict(self.given) if isinstance(self.given, Mapping) else self.given}
 
     def bind(self, types: Sequence[str]) -> ByType:
         """The same rates as a vector over these types."""

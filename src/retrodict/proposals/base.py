@@ -9,7 +9,9 @@ model's state and that. A new proposal is one new file with ``prepare``, ``ahead
 
 from __future__ import annotations
 
+import os
 from abc import ABC, abstractmethod
+from pathlib import Path
 from typing import Any, ClassVar, NamedTuple
 
 import torch
@@ -35,13 +37,25 @@ class Proposal(nn.Module, ABC):
     """q(z | x) for a frozen model and a missingness mechanism."""
 
     kind: ClassVar[str]
+    learning_rate: ClassVar[float] = 3e-3
 
     def __init__(self, model: Model, missingness: Missingness) -> None:
         super().__init__()
         self.model = model
         self.given_missingness = missingness
+        self.training_record: dict[str, Any] = {}
         names = model.types or tuple(str(k) for k in range(model.num_types))
         self.missingness = missingness.bind(names)
+
+    @abstractmethod
+    def config(self) -> dict[str, Any]:
+        """The constructor's further arguments, as JSON can hold them."""
+
+    def save(self, directory: str | os.PathLike[str]) -> Path:
+        """Write the proposal, its model and its mechanism into a directory."""
+        from retrodict.proposals.store import save_proposal
+
+        return save_proposal(self, directory)
 
     @abstractmethod
     def prepare(self, observed: Batch) -> Any:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from torch import Tensor
 
@@ -20,6 +20,10 @@ class Filtering(Proposal):
     """λ^q_k = ρ_k λ^p_k (appendix C.6)."""
 
     kind = "filtering"
+
+    def config(self) -> dict[str, Any]:
+        """Nothing beyond model and mechanism."""
+        return {}
 
     def prepare(self, observed: Batch) -> None:
         """Nothing to read."""

@@ -54,7 +54,6 @@ class Smoothing(Proposal):
     """A trainable proposal with ``hidden_size`` right-to-left cells."""
 
     kind = "smoothing"
-    learning_rate = 3e-3
     time_scale: Tensor
 
     def __init__(self, model: Model, missingness: Missingness, hidden_size: int = 64) -> None:
@@ -84,6 +83,10 @@ class Smoothing(Proposal):
     def boundary(self) -> int:
         """The LSTM's input for EOS, the boundary event at the end."""
         return self.model.num_types
+
+    def config(self) -> dict[str, Any]:
+        """Constructor arguments."""
+        return {"hidden_size": self.hidden_size}
 
     def prepare(self, observed: Batch) -> Future:
         """Read EOS at T, then the observed events from the last to the first."""

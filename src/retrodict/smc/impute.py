@@ -35,6 +35,7 @@ def impute(
     sampler: str | Sampler = "thinning",
     integral: Rule | None = None,
     rows: int = 12_800,
+    max_events: int = 100_000,
     progress: Callable[[int], None] | None = None,
 ) -> Posterior:
     """Sample ``particles`` weighted guesses of the missing events of each observed stream (Algorithm 1).
@@ -42,7 +43,8 @@ def impute(
     ``proposal`` is a ``Filtering`` or a trained ``Smoothing``. ``resample`` names a scheme (multinomial, stratified,
     systematic, residual) used when the effective sample size falls below ``ess_threshold`` times the particles; None
     for none. A stream's particles depend on its id and the seed, not on the other streams. ``rows`` bounds how many
-    particles are worked on at once; ``progress`` is called with the number of streams done.
+    particles are worked on at once, and a particle with more than ``max_events`` missing events raises a RunawayError:
+    nothing is cut silently. ``progress`` is called with the number of streams done.
     """
     if not (isinstance(particles, int) and particles > 0):
         raise ModelError(f"particles must be a positive whole number, but is {particles!r}.")
@@ -60,6 +62,7 @@ def impute(
         ess_threshold,
         SAMPLERS[sampler] if isinstance(sampler, str) else sampler,
         integral or Quadrature(),
+        max_events,
     )
     parts, done = [], 0
     groups = batches_by_length(observed.lengths, max(1, rows // particles)) or [np.zeros(0, dtype=np.int64)]

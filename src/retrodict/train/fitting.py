@@ -29,7 +29,10 @@ from retrodict.errors import DataError, DataNotice, ModelError
 from retrodict.events.stream_set import StreamSet
 from retrodict.models.base import Model
 from retrodict.models.store import load_model
+from retrodict.proposals.base import Proposal
+from retrodict.proposals.store import load_proposal
 from retrodict.train.checkpoint import SafetensorsCheckpoints
+from retrodict.train.divergence import InclusiveKL
 from retrodict.train.module import Fitting, Settings
 from retrodict.train.objective import Likelihood, Objective
 from retrodict.train.progress import EpochProgress
@@ -37,7 +40,7 @@ from retrodict.train.run import Run
 
 
 def fit(
-    model: Model | type[Model] | Callable[[StreamSet], Model],
+    model: Model | Proposal | type[Model] | Callable[[StreamSet], Model],
     train: StreamSet,
     dev: StreamSet | None = None,
     *,
@@ -52,13 +55,15 @@ def fit(
     resume: bool = True,
     device: str = "auto",
     progress: bool = True,
-) -> Model:
-    """Fit a model to complete ``train`` streams and return it as it was at its best on ``dev``.
+    **options: Any,
+) -> Any:
+    """Fit a model, or a smoothing proposal, to complete ``train`` streams and return it at its best on ``dev``.
 
     ``model`` is a model, which is trained in place, or a class (``rd.NeuralHawkes``), which is sized for the data, or a
     function that makes a model for the training streams. Without ``dev`` a tenth of ``train`` is set aside. Training
     stops after ``patience`` epochs without a better dev log-likelihood, or after ``epochs``. With a ``directory``
-    everything is kept there and ``resume`` goes on with what it finds; without one nothing is left behind.
+    everything is kept there and ``resume`` goes on with what it finds; without one nothing is left behind. Further
+    ``options`` are the objective's: ``fresh_masks`` and ``simulated`` for a proposal (``train/divergence.py``).
     """
     for name, value in (("epochs", epochs), ("batch_size", batch_size), ("patience", patience)):
         if value < 1:
@@ -74,14 +79,18 @@ def fit(
         fitted, train = _prepare(model, train)
     rate = fitted.learning_rate if learning_rate is None else learning_rate
     settings = Settings(batch_size, rate, patience, seed, weight_decay, averaging)
-    objective = Likelihood(fitted, train, fitted.matched(dev))
+    objective: Objective
+    if isinstance(fitted, Proposal):
+        objective = InclusiveKL(fitted, train, fitted.model.matched(dev), seed=seed, **options)
+    else:
+        objective = Likelihood(fitted, train, fitted.matched(dev), **options)
     with contextlib.ExitStack() as stack:
         folder = directory or stack.enter_context(tempfile.TemporaryDirectory())
         about = {"kind": fitted.kind, "config": _rounded(fitted.config())}
         run = Run(Path(folder), objective, settings, about)
         if resume and run.is_finished(epochs):
             warnings.warn(f"{folder}: this fit had finished; its model was loaded", DataNotice, stacklevel=2)
-            _become(fitted, load_model(folder))
+            _become(fitted, load_proposal(folder) if isinstance(fitted, Proposal) else load_model(folder))
             return fitted
         fitting = train_objective(
             objective, settings, run, epochs=epochs, resume=resume, device=device, progress=progress
@@ -138,13 +147,17 @@ def train_objective(
         for name, parameter in module.named_parameters():
             if name in best:
                 parameter.copy_(best[name])
-    if isinstance(module, Model):
+    if isinstance(module, Model | Proposal):
         module.training_record = _record(fitting, time.perf_counter() - began)
     return fitting
 
 
-def _prepare(model: Model | type[Model] | Callable[[StreamSet], Model], train: StreamSet) -> tuple[Model, StreamSet]:
+def _prepare(
+    model: Model | Proposal | type[Model] | Callable[[StreamSet], Model], train: StreamSet
+) -> tuple[Model | Proposal, StreamSet]:
     """The model to train, sized and scaled for the streams, and the streams as it takes them."""
+    if isinstance(model, Proposal):
+        return model, model.model.matched(train)
     if isinstance(model, type) and issubclass(model, Model):
         made = model.from_streams(train)
     elif isinstance(model, Model):
@@ -205,10 +218,11 @@ def _check_data(train: StreamSet, dev: StreamSet | None, seed: int) -> tuple[Str
     return train, dev
 
 
-def _become(model: Model, loaded: Model) -> None:
+def _become(model: Model | Proposal, loaded: Model | Proposal) -> None:
     """Give ``model`` the weights and the record of a saved one."""
-    loaded.to(model.device)
-    model.start_atom = loaded.start_atom
+    if isinstance(model, Model) and isinstance(loaded, Model):
+        loaded.to(model.device)
+        model.start_atom = loaded.start_atom
     model.load_state_dict(loaded.state_dict())
     model.training_record = loaded.training_record
 

@@ -55,7 +55,7 @@ class Fitting(pl.LightningModule):
         self.plateau: torch.optim.lr_scheduler.ReduceLROnPlateau | None = None
         self._plateau_state: dict[str, Any] | None = None
         self._steps = 0
-        self.average = {name: p.detach().clone() for name, p in self.trained.named_parameters()}
+        self.average = {n: p.detach().clone() for n, p in self.trained.named_parameters() if p.requires_grad}
 
     def configure_optimizers(self) -> torch.optim.Optimizer:
         """Adam, as in the paper (weight decay, where asked for, is decoupled)."""
@@ -156,9 +156,11 @@ class Fitting(pl.LightningModule):
         self.trainer.should_stop = self.is_done()
 
     def is_done(self) -> bool:
-        """Whether dev has not improved for as long as patience lasts (also known right after resuming)."""
-        losses = [row["dev_loss"] for row in self.history]
-        return bool(losses) and len(losses) - 1 - losses.index(min(losses)) >= self.settings.patience
+        """Whether dev has not improved to speak of for as long as patience lasts (known right after resuming too)."""
+        best, waited = math.inf, 0
+        for row in self.history:
+            best, waited = (row["dev_loss"], 0) if row["dev_loss"] < best - 1e-5 else (best, waited + 1)
+        return waited >= self.settings.patience
 
     @contextlib.contextmanager
     def averaged(self) -> Iterator[None]:
@@ -196,7 +198,8 @@ class Fitting(pl.LightningModule):
         self.average, self._steps = checkpoint["average"], checkpoint["steps"]
 
     def _refuse(self, batch: Batch, batch_index: int, problem: str) -> None:
-        ids = [self.objective.train.ids[i] for i in batch.index.tolist()]
+        known = self.objective.train.ids
+        ids = [known[i] if i < len(known) else "simulated" for i in batch.index.tolist()]
         shown = ", ".join(repr(i) for i in ids[:5]) + (f" and {len(ids) - 5} more" if len(ids) > 5 else "")
         longest = float(batch.durations.max()) if len(ids) else 0.0
         raise TrainingError(

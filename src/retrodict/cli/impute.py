@@ -1,0 +1,131 @@
+"""``retrodict impute``: fill in what is missing."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import numpy as np
+import typer
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+from retrodict.cli import common
+from retrodict.cli.fit import SMOOTHER
+from retrodict.errors import ModelError
+from retrodict.events.atomic import atomic_path
+from retrodict.events.combine import fill
+from retrodict.events.io.files import find_format
+from retrodict.events.io.write import write_events
+from retrodict.events.stream_set import StreamSet
+from retrodict.missingness.parse import parse_missing
+from retrodict.proposals import Filtering, Proposal
+
+
+def impute(
+    model: Annotated[Path, typer.Argument(help="Folder that 'retrodict fit' wrote.")],
+    file: common.File,
+    output: Annotated[Path, typer.Option("--output", "-o", help="Your table with the imputed events put in.")],
+    missing: Annotated[
+        list[str] | None,
+        typer.Option("--missing", "-m", help="Missing rates; by default those the smoother was trained for."),
+    ] = None,
+    particles: Annotated[int, typer.Option(help="Weighted guesses a stream.", min=1)] = 50,
+    cost: Annotated[
+        float | None,
+        typer.Option(help="What inserting or deleting an event costs, in units of time moved; by default half a gap."),
+    ] = None,
+    filtering: Annotated[
+        bool, typer.Option("--filtering", help="Do not look ahead, even if there is a smoother.")
+    ] = False,
+    resample: Annotated[
+        str, typer.Option(help="systematic, stratified, residual, multinomial or none.")
+    ] = "systematic",
+    draws: Annotated[Path | None, typer.Option(help="Where the draws go; by default beside the output.")] = None,
+    seed: common.Seed = 0,
+    stream: common.Stream = None,
+    time: common.Time = None,
+    type: common.Type = None,
+    start: common.Start = None,
+    end: common.End = None,
+    unit: common.Unit = None,
+    timezone: common.Timezone = None,
+) -> None:
+    """Impute the events that are missing from incomplete streams.
+
+    Writes your table with the imputed events put in (column 'imputed'; each with a probability and the earliest and
+    latest time it may have happened), and a table of draws: every event of every weighted guess.
+
+    [bold]Examples[/]
+
+      retrodict impute model/ incomplete.csv --stream driver --time when --type what -o imputed.csv
+
+      retrodict impute model/ incomplete.parquet -m pick-up=0.5 --filtering -o imputed.parquet
+    """
+    find_format(output, None)
+    observed = common.read(file, stream, time, type, start, end, unit, timezone)
+    proposal = _load(model, missing, filtering)
+
+    from retrodict.smc.impute import impute as run
+
+    with _progress(len(observed)) as bar:
+        task = bar.add_task("impute", total=len(observed))
+        posterior = run(
+            observed,
+            proposal,
+            particles,
+            seed,
+            resample,
+            rows=max(particles, 3200),
+            progress=lambda done: bar.update(task, completed=done),
+        )
+    with common.notes():
+        posterior.warn()
+    if cost is None:
+        cost = _half_a_gap(posterior.observed, float(posterior.expected_count().sum()))
+    decoded = posterior.consensus(cost)
+    write_events(fill(posterior.observed, decoded), output)
+    unit_name = posterior.observed.axis.unit or "unit of time"
+    common.wrote(
+        output,
+        f"{posterior.observed.num_events:,} observed and {decoded.num_events:,} imputed events "
+        f"({posterior.expected_count().sum():,.1f} expected missing; cost {cost:.4g} {unit_name}s)",
+    )
+    draws = draws or output.with_name(output.name.split(".")[0] + ".draws.parquet")
+    with atomic_path(draws) as side:
+        posterior.to_frame().to_parquet(side)
+    common.wrote(draws, f"{particles} weighted draws of each of {len(posterior):,} streams")
+
+
+def _load(folder: Path, missing: list[str] | None, filtering: bool) -> Proposal:
+    """The smoother beside the model, or filtering where asked for or where there is none."""
+    from retrodict.models.store import load_model
+    from retrodict.proposals.store import load_proposal
+
+    if (folder / SMOOTHER / "proposal.json").exists():
+        smoother = load_proposal(folder / SMOOTHER)
+        if missing is None:
+            return Filtering(smoother.model, smoother.given_missingness) if filtering else smoother
+    model = load_model(folder)
+    if missing is None:
+        raise ModelError(
+            f"{folder} has no smoother, so it is not known which events go missing. Give --missing, such as "
+            "--missing pick-up=0.5, or fit again with --missing to train one."
+        )
+    names = model.types or tuple(str(k) for k in range(model.num_types))
+    mechanism = parse_missing(missing, names)
+    if not filtering:
+        common.err.print(
+            "[yellow]note:[/] no smoother for these missing rates: filtering is used, which looks only back"
+        )
+    return Filtering(model, mechanism)
+
+
+def _half_a_gap(observed: StreamSet, missing: float) -> float:
+    """Half of the mean gap between events, the imputed ones included."""
+    gaps = observed.num_events + missing + len(observed)
+    return 0.5 * float(np.sum(observed.durations)) / max(gaps, 1.0) or 1.0
+
+
+def _progress(total: int) -> Progress:
+    columns = (TextColumn("[bold]impute[/]"), BarColumn(), MofNCompleteColumn(), TextColumn("streams"))
+    return Progress(*columns, TimeRemainingColumn(), console=common.err, disable=not common.err.is_terminal)

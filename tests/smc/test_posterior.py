@@ -1,0 +1,129 @@
+"""Questions a posterior answers, on a small one whose answers can be counted by hand, and what it writes."""
+
+from __future__ import annotations
+
+import warnings
+
+import numpy as np
+import pytest
+
+import retrodict as rd
+from retrodict.smc.diagnostics import Diagnostics
+
+
+@pytest.fixture
+def posterior() -> rd.Posterior:
+    """Two streams, three particles each, weights 0.5, 0.3, 0.2."""
+    observed = rd.StreamSet(
+        [rd.EventStream([1.0], [0], end=4.0, id="x"), rd.EventStream([], [], end=4.0, id="y")], types=["a", "b"]
+    )
+    particles = [([0.5, 2.0], [1, 0]), ([2.5], [1]), ([], []), ([3.0], [0]), ([3.5], [0]), ([0.0, 1.0, 2.0], [1, 1, 1])]
+    lengths = [len(t) for t, _ in particles]
+    return rd.Posterior(
+        observed,
+        np.concatenate([t for t, _ in particles]),
+        np.concatenate([k for _, k in particles]).astype(np.int64),
+        np.cumsum([0, *lengths]),
+        np.tile([0.5, 0.3, 0.2], (2, 1)),
+        np.array([-1.0, -2.0]),
+        Diagnostics(np.array([[2.0, 3.0], [3.0, np.nan]]), np.ones((2, 2)), np.zeros(2, int), np.array([0.5, 0.5])),
+        rd.Poisson([1.0, 1.0]),
+    )
+
+
+def test_counts_and_probabilities(posterior):
+    np.testing.assert_allclose(posterior.expected_count(), [1.3, 1.4])
+    np.testing.assert_allclose(posterior.expected_count("b"), [0.8, 0.6])
+    np.testing.assert_allclose(posterior.expected_count(0, 2.0, 3.0), [0.5, 0.5])
+    np.testing.assert_allclose(posterior.probability(start=1.5, end=2.5), [0.8, 0.2])
+    np.testing.assert_allclose(posterior.probability("b", 0.0, 1.0), [0.5, 0.2])
+    np.testing.assert_allclose(posterior.expectation(lambda z: len(z) ** 2), [4 * 0.5 + 0.3, 0.8 + 9 * 0.2])
+    grid = posterior.intensity([0.0, 2.0, 4.0])
+    np.testing.assert_allclose(grid[0], [[0, 0.25], [0.25, 0.15]])
+    with pytest.raises(rd.DataError, match="unknown type 'c'; known types are 'a', 'b'"):
+        posterior.probability("c")
+    with pytest.raises(rd.DataError, match="not an increasing list"):
+        posterior.intensity([1.0, 0.0])
+
+
+def test_particles_and_draws(posterior):
+    assert [len(z) for z in posterior.particles(1)] == [1, 1, 3]
+    assert posterior.weights(0).tolist() == [0.5, 0.3, 0.2]
+    draws = posterior.draws(2000, seed=1)
+    lengths = np.array([d.lengths for d in draws])
+    assert abs((lengths[:, 0] == 2).mean() - 0.5) < 0.05
+    assert abs((lengths[:, 1] == 3).mean() - 0.2) < 0.04
+    assert posterior.complete(draws[0]).num_events == draws[0].num_events + 1
+
+
+def test_forecast_goes_on_from_each_particle(posterior):
+    streams, weights = posterior.forecast(6.0, seed=1)
+    assert streams.ids == ("x/0", "x/1", "x/2", "y/0", "y/1", "y/2")
+    assert (streams.starts == 4.0).all()
+    assert (streams.ends == 6.0).all()
+    assert weights.shape == (2, 3)
+
+
+def test_consensus_is_one_stream_each(posterior):
+    decoded = posterior.consensus(cost=2.0)
+    assert decoded.ids == ("x", "y")
+    assert decoded.types == ("a", "b")
+    assert "probability" in decoded.columns
+
+
+def test_frames_and_files(posterior, tmp_path):
+    frame = posterior.to_frame()
+    assert list(frame.columns) == ["stream", "draw", "weight", "time", "type"]
+    assert len(frame) == 8
+    assert frame["type"].tolist()[:3] == ["b", "a", "b"]
+    posterior.save(tmp_path / "p")
+    loaded = rd.load_posterior(tmp_path / "p")
+    assert loaded.observed == posterior.observed
+    for name in ("event_times", "event_types", "offsets", "all_weights", "log_evidence"):
+        np.testing.assert_array_equal(getattr(loaded, name), getattr(posterior, name))
+    np.testing.assert_array_equal(loaded.diagnostics.ess, posterior.diagnostics.ess)
+    (tmp_path / "p" / "draws.parquet").write_bytes(b"junk")
+    with pytest.raises(rd.DataError, match="not a saved posterior, or it is damaged"):
+        rd.load_posterior(tmp_path / "p")
+    with pytest.raises(rd.DataError, match="not a saved posterior"):
+        rd.load_posterior(tmp_path)
+
+
+def test_warnings_in_words():
+    model, mechanism = rd.Hawkes([0.5, 0.2], [[0.1, 0.9], [0.1, 0.1]], 3.0), rd.ByType({"1": 1.0})
+    impossible = rd.StreamSet([rd.EventStream([1.0], [1], end=2.0, id="odd")], types=["0", "1"])
+    posterior = rd.impute(impossible, rd.Filtering(model, mechanism), particles=10)
+    assert posterior.log_evidence[0] == -np.inf
+    with pytest.warns(rd.DataNotice, match="stream 'odd': the model gives what was observed no probability at all"):
+        posterior.warn()
+    np.testing.assert_allclose(posterior.all_weights, 0.1)
+    busy = rd.StreamSet([rd.EventStream(np.linspace(0.1, 5, 40), [0] * 40, end=5.0, id="busy")], types=["0", "1"])
+    thin = rd.impute(
+        busy,
+        rd.Filtering(rd.Hawkes([0.01, 0.2], [[0.1, 0.1], [3.0, 0.1]], 3.0), rd.ByType([0.0, 1.0])),
+        particles=20,
+        resample=None,
+    )
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        thin.warn()
+    texts = " ".join(str(w.message) for w in caught)
+    assert "stream 'busy': fewer than 5 effective particles are left" in texts
+    assert "one particle has more than half of the weight. Use more particles." in texts
+
+
+def test_impossible_requests_are_refused():
+    proposal = rd.Filtering(rd.Poisson([1.0]), rd.ByType(0.5))
+    stream = rd.EventStream([1.0], [0], end=2.0)
+    for arguments, message in (
+        ({"particles": 0}, "particles must be a positive whole number"),
+        ({"resample": "magic"}, "unknown resampling scheme 'magic'"),
+        ({"engine": "steam"}, "unknown engine 'steam'"),
+        ({"sampler": "dice"}, "unknown sampler 'dice'"),
+    ):
+        with pytest.raises(rd.ModelError, match=message):
+            rd.impute(stream, proposal, **arguments)
+    busy = rd.Filtering(rd.Poisson([1e3]), rd.ByType(0.99))
+    assert rd.impute(stream, busy, particles=1).expected_count()[0] > 1500
+    with pytest.raises(rd.RunawayError, match="more than 500 missing events"):
+        rd.impute(stream, busy, particles=1, max_events=500)
