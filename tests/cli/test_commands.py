@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
 
@@ -139,8 +140,27 @@ def test_fit_with_a_smoother_then_impute(tmp_path):
     draws = pd.read_parquet(tmp_path / "imputed.draws.parquet")
     assert list(draws.columns) == ["stream", "draw", "weight", "time", "type"]
     assert set(draws["type"]) == {"cause"}
-    again = run("impute", model, str(incomplete), "-o", str(imputed), "--filtering", "-m", "cause=0.9")
+    hidden, other = tmp_path / "hidden.csv", tmp_path / "filtered.csv"
+    run("censor", str(tmp_path / "complete.parquet"), "-m", "cause=1", "-o", str(incomplete), "--hidden", str(hidden))
+    again = run("impute", model, str(incomplete), "-o", str(other), "--filtering", "-m", "cause=0.9")
     assert again.exit_code == 0
+    scores = tmp_path / "scores.json"
+    judged = run("evaluate", str(hidden), str(imputed), "--cost", "0.5", "--against", str(other), "-o", str(scores))
+    for text in ("distance to the truth", "recall", "of the intervals hold the true time", "p ="):
+        assert text in judged.output
+    report = json.loads(scores.read_text())
+    assert report["transport"][0]["missing"] == complete.num_events - observed.num_events
+    assert report["transport"][0]["by_type"]["effect"]["missing"] == 0
     run("fit", str(tmp_path / "complete.parquet"), "-o", model + "2", "--model", "poisson", "--epochs", "1")
     with pytest.raises(rd.ModelError, match="has no smoother, so it is not known which events go missing"):
         run("impute", model + "2", str(incomplete), "-o", str(imputed))
+
+
+def test_the_demo_finds_what_was_hidden(tmp_path):
+    result = run("demo", "-o", str(tmp_path / "demo"), "-n", "8", "--particles", "20")
+    assert result.exit_code == 0
+    for text in ("departure", "particle smoothing", "predict nothing", "median flight"):
+        assert text in result.output
+    filled = rd.read_events(tmp_path / "demo" / "imputed.csv")
+    assert {"imputed", "probability", "earliest", "latest"} <= filled.columns.keys()
+    assert (tmp_path / "demo" / "imputed.png").stat().st_size > 10_000

@@ -1,0 +1,99 @@
+"""``retrodict evaluate``: how close imputed events are to those that were really missing."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Annotated
+
+import numpy as np
+import typer
+from rich.markup import escape
+from rich.table import Table
+
+from retrodict.cli import common
+from retrodict.events.atomic import atomic_path
+from retrodict.events.stream_set import StreamSet
+
+
+def evaluate(
+    truth: Annotated[Path, typer.Argument(help="The events that were really missing (as 'censor --hidden' writes).")],
+    imputed: Annotated[Path, typer.Argument(help="What 'retrodict impute' wrote, or any file of imputed events.")],
+    cost: Annotated[
+        list[float] | None, typer.Option(help="Cost of an event too many or too few, in time moved; may be repeated.")
+    ] = None,
+    tolerance: Annotated[
+        float | None, typer.Option(help="How far off in time an event may be to count as found.")
+    ] = None,
+    against: Annotated[Path | None, typer.Option(help="Another file of imputed events to compare with.")] = None,
+    output: Annotated[Path | None, typer.Option("--output", "-o", help="Also write all scores as JSON.")] = None,
+    seed: common.Seed = 0,
+    stream: common.Stream = None,
+    time: common.Time = None,
+    type: common.Type = None,
+    start: common.Start = None,
+    end: common.End = None,
+    unit: common.Unit = None,
+    timezone: common.Timezone = None,
+) -> None:
+    """Score imputed events against the truth: optimal transport distance and its two terms, recall and precision.
+
+    In a file with a column 'imputed' only the events marked in it count. With --against, the distances of the two files
+    are compared stream by stream with a paired permutation test.
+
+    [bold]Examples[/]
+
+      retrodict evaluate hidden.csv imputed.csv --cost 0.1 --cost 1
+
+      retrodict evaluate hidden.csv smoothed.csv --against filtered.csv -o scores.json
+    """
+    from retrodict.evaluate import paired_permutation_test, score
+
+    columns = (stream, time, type, start, end, unit, timezone)
+    actual = common.read(truth, *columns)
+    guess = _only_imputed(common.read(imputed, *columns))
+    gap = 0.5 * float(np.sum(actual.durations)) / max(actual.num_events + len(actual), 1) or 1.0
+    costs = cost or [gap / 4, gap, 4 * gap]
+    result = score(actual, guess, costs, gap if tolerance is None else tolerance)
+    report = result.to_dict()
+    common.out.print(_transport(report))
+    events = report["events"]
+    common.out.print(
+        f"within {events['tolerance']:.4g}: recall {events['recall']:.3f}, precision {events['precision']:.3f}, "
+        f"F1 {events['f1']:.3f}; {report['counts']['bias']:+.2f} events a stream too many, off by "
+        f"{report['counts']['mean_absolute']:.2f} on average"
+    )
+    if result.coverage is not None:
+        covered = result.coverage
+        common.out.print(
+            f"{covered.covered:.1%} of the intervals hold the true time (mean width {covered.mean_width:.4g})"
+        )
+    if against is not None:
+        other = score(actual, _only_imputed(common.read(against, *columns)), costs, result.events.tolerance)
+        report["against"] = []
+        for ours, theirs in zip(result.transport, other.transport, strict=True):
+            test = paired_permutation_test(ours.distance_by_stream, theirs.distance_by_stream, seed=seed)
+            report["against"].append(test._asdict() | {"cost": ours.cost.insert})
+            common.out.print(
+                f"at cost {ours.cost.insert:.4g}: {escape(imputed.name)} less {escape(against.name)} is "
+                f"{test.difference:+.4g} a stream (p = {test.p_value:.2g})"
+            )
+    if output is not None:
+        with atomic_path(output) as side:
+            side.write_text(json.dumps(report, indent=1) + "\n", encoding="utf-8")
+        common.wrote(output, "all scores, by type too")
+
+
+def _only_imputed(streams: StreamSet) -> StreamSet:
+    marks = streams.columns.get("imputed")
+    return streams if marks is None else streams.keep(np.isin(marks.astype(str), ("True", "true", "1", "1.0")))
+
+
+def _transport(report: dict) -> Table:
+    table = Table("cost", title="distance to the truth, per missing event", title_justify="left")
+    for heading in ("distance", "edits", "time moved"):
+        table.add_column(heading, justify="right")
+    for row in report["transport"]:
+        numbers = (row["distance_per_event"], row["edits_per_event"], row["moved_per_event"])
+        table.add_row(f"{row['insert_cost']:.4g}", *(f"{x:.4f}" for x in numbers))
+    return table

@@ -1,0 +1,1 @@
+"""Pictures of streams and of what was imputed in them."""
