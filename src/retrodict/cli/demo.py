@@ -57,7 +57,7 @@ def demo(
         say(
             f"[bold]2. Impute[/]  {name}: {particles} particles a stream in {seconds:.1f} s, "
             f"{posterior.expected_count().sum():,.1f} missing events expected, "
-            f"effective sample size {posterior.diagnostics.final_ess.mean():.0f}"
+            f"effective sample size {np.nanmean(posterior.diagnostics.ess):.0f} on average"
         )
         answers[name] = posterior.consensus(_COST)
     table = Table("", title="against the truth", title_justify="left")
