@@ -222,7 +222,7 @@ def table(rows: list[dict[str, Any]], columns: list[str]) -> None:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--streams", type=int, default=10, help="ensembles for each size and cost")
-    parser.add_argument("--plain-streams", type=int, default=1, help="of these, how many in plain Python too")
+    parser.add_argument("--plain-streams", type=int, default=5, help="of these, how many in plain Python too")
     parser.add_argument("--particles", type=int, default=1000, help="M of the large run; 0 leaves it out")
     parser.add_argument("--out", type=Path, help="write all figures here as JSON")
     options = parser.parse_args()

@@ -52,7 +52,11 @@ def test_censor_hides_and_keeps(trips, tmp_path):
     where = ["-o", str(observed), "--hidden", str(hidden), "--end", "2013-01-05T10:00:00Z"]
     result = run("censor", trips, *COLUMNS, "-m", "pick*=1", *where)
     assert "2 observed events of 5" in result.output
-    kept, gone = rd.read_events(observed), rd.read_events(hidden)
+    names = {"stream": "driver", "time": "when", "type": "what"}
+    kept, gone = rd.read_events(observed, **names), rd.read_events(hidden, **names)
+    assert kept.axis.is_calendar
+    shown = kept.to_frame()
+    assert str(shown["end"].iloc[0]).startswith("2013-01-05 10:00:00")
     assert set(kept.to_frame()["type"].dropna()) == {"drop-off"}
     assert gone.num_events == 3
     assert kept.columns["fare"].tolist() == [12.5, 7.0]

@@ -10,7 +10,6 @@ import typer
 from retrodict.cli import common
 from retrodict.errors import DataError
 from retrodict.events.io.files import find_format
-from retrodict.events.io.write import write_events
 from retrodict.missingness.parse import parse_missing
 
 
@@ -48,8 +47,8 @@ def censor(
         raise DataError("observed and hidden events would go into the same file", file=output, remedy="give two names")
     streams = common.read(file, stream, time, type, start, end, unit, timezone)
     observed, gone = parse_missing(missing, streams.types).censor(streams, seed)
-    write_events(observed, output)
+    common.write(observed, output, stream, time, type)
     common.wrote(output, f"{observed.num_events:,} observed events of {streams.num_events:,}")
     if hidden is not None:
-        write_events(gone, hidden)
+        common.write(gone, hidden, stream, time, type)
         common.wrote(hidden, f"{gone.num_events:,} hidden events")

@@ -14,7 +14,10 @@ from rich.console import Console
 from rich.markup import escape
 
 from retrodict.errors import DataNotice
+from retrodict.events.atomic import atomic_path
+from retrodict.events.io.files import find_format
 from retrodict.events.io.read import read_events
+from retrodict.events.io.write import write_events
 from retrodict.events.stream_set import StreamSet
 
 out = Console()
@@ -87,6 +90,24 @@ def notes() -> Iterator[None]:
                     err.print(f"[yellow]note:[/] {escape(in_options(str(warning.message)))}", soft_wrap=True)
                 else:
                     warnings.warn_explicit(warning.message, warning.category, warning.filename, warning.lineno)
+
+
+def write(streams: StreamSet, path: Path, stream: str | None, time: str | None, type: str | None) -> None:
+    """Write events under the column names the user's own table has."""
+    names = {"stream": stream or "stream", "time": time or "time", "type": type or "type"}
+    format = find_format(path, None)
+    if format not in ("csv", "parquet") or all(old == new for old, new in names.items()):
+        write_events(streams, path)
+        return
+    frame = streams.to_frame().rename(columns=names)
+    if streams.axis.timezone is not None:  # in UTC a column has one offset, whatever the season
+        for column in (names["time"], "start", "end"):
+            frame[column] = frame[column].dt.tz_convert("UTC")
+    with atomic_path(path) as side:
+        if format == "parquet":
+            frame.to_parquet(side)
+        else:
+            frame.to_csv(side, index=False, compression="gzip" if path.suffix == ".gz" else None)
 
 
 def wrote(path: Path, what: str) -> None:

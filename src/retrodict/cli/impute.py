@@ -15,7 +15,6 @@ from retrodict.errors import ModelError
 from retrodict.events.atomic import atomic_path
 from retrodict.events.combine import fill
 from retrodict.events.io.files import find_format
-from retrodict.events.io.write import write_events
 from retrodict.events.stream_set import StreamSet
 from retrodict.missingness.parse import parse_missing
 from retrodict.proposals import Filtering, Proposal
@@ -83,7 +82,7 @@ def impute(
     if cost is None:
         cost = _half_a_gap(posterior.observed, float(posterior.expected_count().sum()))
     decoded = posterior.consensus(cost)
-    write_events(fill(posterior.observed, decoded), output)
+    common.write(fill(posterior.observed, decoded), output, stream, time, type)
     unit_name = posterior.observed.axis.unit or "unit of time"
     common.wrote(
         output,
