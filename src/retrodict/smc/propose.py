@@ -19,6 +19,22 @@ from retrodict.random import split, uniform
 _TIMES, _ACCEPTS, _TYPES = range(3)
 
 
+class Ask(NamedTuple):
+    """R rows that stand at ``now`` in segments that end at ``right``, [R] each, and want their next event.
+
+    ``rates`` maps times [R, N] to λ^q_k [R, N, K], ``bound`` intervals [R], [R] to bounds [R, K]; ``keys`` and ``rounds``
+    [R] number the random draws; ``window`` [R] is how far a bound should reach.
+    """
+
+    rates: Callable[[Tensor], Tensor]
+    bound: Callable[[Tensor, Tensor], Tensor]
+    keys: Tensor
+    rounds: Tensor
+    now: Tensor
+    right: Tensor
+    window: Tensor
+
+
 class Step(NamedTuple):
     """For R rows after one round.
 
@@ -39,20 +55,8 @@ class Step(NamedTuple):
 class Sampler(Protocol):
     """Draws the next event of each row."""
 
-    def step(
-        self,
-        rates: Callable[[Tensor], Tensor],
-        bound: Callable[[Tensor, Tensor], Tensor],
-        keys: Tensor,
-        rounds: Tensor,
-        now: Tensor,
-        right: Tensor,
-        window: Tensor,
-    ) -> Step:
-        """One round for R rows that stand at ``now`` in segments that end at ``right``, [R] each.
-
-        ``rates`` maps times [R, N] to λ^q_k [R, N, K], ``bound`` intervals [R], [R] to bounds [R, K].
-        """
+    def step(self, ask: Ask) -> Step:
+        """One round for R rows."""
         ...
 
 
@@ -60,20 +64,11 @@ class Sampler(Protocol):
 class Thinning:
     """The reference: exact draws from λ^q, with the bound taken over adaptive sub-intervals of the segment."""
 
-    def step(
-        self,
-        rates: Callable[[Tensor], Tensor],
-        bound: Callable[[Tensor, Tensor], Tensor],
-        keys: Tensor,
-        rounds: Tensor,
-        now: Tensor,
-        right: Tensor,
-        window: Tensor,
-    ) -> Step:
+    def step(self, ask: Ask) -> Step:
         """Thin candidates over the next window, which should hold about half of them."""
-        reach = torch.minimum(now + window, right)
-        most = bound(now, reach).sum(-1).to(torch.float64)
-        found, time, types, moved, _ = thin(rates, most, keys, rounds, now, reach)
+        reach = torch.minimum(ask.now + ask.window, ask.right)
+        most = ask.bound(ask.now, reach).sum(-1).to(torch.float64)
+        found, time, types, moved, _ = thin(ask.rates, most, ask.keys, ask.rounds, ask.now, reach)
         return Step(found, time, types, moved, 0.5 * CANDIDATES / most)
 
 
@@ -83,17 +78,9 @@ class Inversion:
 
     points: int = 9
 
-    def step(
-        self,
-        rates: Callable[[Tensor], Tensor],
-        bound: Callable[[Tensor, Tensor], Tensor],
-        keys: Tensor,
-        rounds: Tensor,
-        now: Tensor,
-        right: Tensor,
-        window: Tensor,
-    ) -> Step:
+    def step(self, ask: Ask) -> Step:
         """Either the next event or the end of the segment, in one round."""
+        rates, _, keys, rounds, now, right, window = ask
         rows = torch.arange(len(now), device=now.device)
         length = right - now
         grid = torch.linspace(0, 1, self.points, dtype=torch.float64, device=now.device)

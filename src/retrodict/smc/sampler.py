@@ -28,7 +28,7 @@ from retrodict.proposals.base import Proposal
 from retrodict.random import split, uniform
 from retrodict.smc.compensator import Quadrature, Rule, Segments
 from retrodict.smc.particles import Particles
-from retrodict.smc.propose import Sampler, Step, Thinning
+from retrodict.smc.propose import Ask, Sampler, Step, Thinning
 from retrodict.smc.resampling import Scheme, effective_size, log_mean
 
 _RESAMPLE, _PARTICLE = 6, 8  # branches of each stream's random numbers; particle m has branch 8 + m
@@ -135,7 +135,7 @@ class _Sweep:
         right = self.edges[self.stream[rows], number]
         ahead = self.proposal.ahead(self.prepared, self.stream[rows], number)
         context = self._context(state, rows)
-        step = self.options.sampler.step(
+        ask = Ask(
             lambda t: self.proposal.rates(state, ahead, t, context).proposal,
             lambda a, b: self.proposal.bound(state, ahead, a, b, context),
             self.row_keys[rows],
@@ -144,6 +144,7 @@ class _Sweep:
             right,
             p.window[rows],
         )
+        step = self.options.sampler.step(ask)
         p.rounds[rows] += 1
         p.now[rows], p.window[rows] = step.now, step.window
         closed = ~step.found & (step.now >= right)

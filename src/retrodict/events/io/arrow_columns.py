@@ -103,11 +103,9 @@ def column_values(column: pa.Array) -> NDArray[Any]:
         kind = column.type
     numeric = pa.types.is_integer(kind) or pa.types.is_boolean(kind)
     if (numeric and not column.null_count) or pa.types.is_floating(kind):
-        values: NDArray[Any] = column.to_numpy(zero_copy_only=False)
-        return values
+        return np.array(column.to_numpy(zero_copy_only=False))  # a copy: the caller's table may change
     if (pa.types.is_timestamp(kind) and kind.tz is None) or pa.types.is_date32(kind):
-        instants: NDArray[Any] = column.to_numpy(zero_copy_only=False)
-        return instants
+        return np.array(column.to_numpy(zero_copy_only=False))
     if pa.types.is_timestamp(kind):  # NumPy has no time zones, and Python's datetimes no nanoseconds
         column = pc.floor_temporal(column, unit="microsecond").cast(pa.timestamp("us", kind.tz))
     return object_array(column.to_pylist())
