@@ -150,7 +150,13 @@ def test_fit_with_a_smoother_then_impute(tmp_path):
     assert again.exit_code == 0
     scores = tmp_path / "scores.json"
     judged = run("evaluate", str(hidden), str(imputed), "--cost", "0.5", "--against", str(other), "-o", str(scores))
-    for text in ("distance to the truth", "recall", "of the intervals hold the true time", "p ="):
+    for text in (
+        "distance to the truth",
+        "by type, at cost 0.5",
+        "recall",
+        "of the intervals hold the true time",
+        "p =",
+    ):
         assert text in judged.output
     report = json.loads(scores.read_text())
     assert report["transport"][0]["missing"] == complete.num_events - observed.num_events

@@ -57,6 +57,7 @@ def evaluate(
     result = score(actual, guess, costs, gap if tolerance is None else tolerance)
     report = result.to_dict()
     common.out.print(_transport(report))
+    common.out.print(_by_type(report, result.types))
     events = report["events"]
     common.out.print(
         f"within {events['tolerance']:.4g}: recall {events['recall']:.3f}, precision {events['precision']:.3f}, "
@@ -96,4 +97,20 @@ def _transport(report: dict) -> Table:
     for row in report["transport"]:
         numbers = (row["distance_per_event"], row["edits_per_event"], row["moved_per_event"])
         table.add_row(f"{row['insert_cost']:.4g}", *(f"{x:.4f}" for x in numbers))
+    return table
+
+
+def _by_type(report: dict, types: tuple[str, ...]) -> Table:
+    """Each type that is missing or imputed at all, at the middle cost."""
+    middle = report["transport"][len(report["transport"]) // 2]
+    table = Table("type", title=f"by type, at cost {middle['insert_cost']:.4g}", title_justify="left")
+    for heading in ("missing", "imputed", "distance", "edits", "time moved", "recall", "precision"):
+        table.add_column(heading, justify="right")
+    for name in types:
+        row, found = middle["by_type"][name], report["events"]["by_type"][name]
+        if row["missing"] or found["imputed"]:
+            numbers = [row[key] for key in ("distance_per_event", "edits_per_event", "moved_per_event")]
+            numbers += [found["recall"], found["precision"]]
+            shown = ("-" if np.isnan(x) else f"{x:.3f}" for x in numbers)
+            table.add_row(escape(name), str(row["missing"]), str(found["imputed"]), *shown)
     return table

@@ -22,8 +22,8 @@ _TIMES, _ACCEPTS, _TYPES = range(3)
 class Ask(NamedTuple):
     """R rows that stand at ``now`` in segments that end at ``right``, [R] each, and want their next event.
 
-    ``rates`` maps times [R, N] to λ^q_k [R, N, K], ``bound`` intervals [R], [R] to bounds [R, K]; ``keys`` and ``rounds``
-    [R] number the random draws; ``window`` [R] is how far a bound should reach.
+    ``rates`` maps times [R, N] to λ^q_k [R, N, K], ``bound`` intervals [R], [R] to bounds [R, K]; ``keys`` and
+    ``rounds`` [R] number the random draws; ``window`` [R] is how far a bound should reach.
     """
 
     rates: Callable[[Tensor], Tensor]
