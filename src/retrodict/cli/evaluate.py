@@ -103,9 +103,10 @@ def _transport(report: dict) -> Table:
 def _by_type(report: dict, types: tuple[str, ...]) -> Table:
     """Each type that is missing or imputed at all, at the middle cost."""
     middle = report["transport"][len(report["transport"]) // 2]
-    table = Table("type", title=f"by type, at cost {middle['insert_cost']:.4g}", title_justify="left")
-    for heading in ("missing", "imputed", "distance", "edits", "time moved", "recall", "precision"):
-        table.add_column(heading, justify="right")
+    table = Table(title=f"by type, at cost {middle['insert_cost']:.4g}", title_justify="left")
+    table.add_column("type", overflow="fold", min_width=18)
+    for heading in ("missing", "imputed", "distance", "edits", "moved", "recall", "precision"):
+        table.add_column(heading, justify="right", overflow="fold")
     for name in types:
         row, found = middle["by_type"][name], report["events"]["by_type"][name]
         if row["missing"] or found["imputed"]:

@@ -83,11 +83,12 @@ def impute(
         cost = _half_a_gap(posterior.observed, float(posterior.expected_count().sum()))
     decoded = posterior.consensus(cost)
     common.write(fill(posterior.observed, decoded), output, stream, time, type)
-    unit_name = posterior.observed.axis.unit or "unit of time"
+    unit_name = posterior.observed.axis.unit or proposal.model.time_unit
+    units = f"{unit_name}s" if unit_name else "units of time"
     common.wrote(
         output,
         f"{posterior.observed.num_events:,} observed and {decoded.num_events:,} imputed events "
-        f"({posterior.expected_count().sum():,.1f} expected missing; cost {cost:.4g} {unit_name}s)",
+        f"({posterior.expected_count().sum():,.1f} expected missing; cost {cost:.4g} {units})",
     )
     draws = draws or output.with_name(output.name.split(".")[0] + ".draws.parquet")
     with atomic_path(draws) as side:
