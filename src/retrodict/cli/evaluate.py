@@ -105,13 +105,13 @@ def _by_type(report: dict, types: tuple[str, ...]) -> Table:
     middle = report["transport"][len(report["transport"]) // 2]
     table = Table(title=f"by type, at cost {middle['insert_cost']:.4g}", title_justify="left")
     table.add_column("type", overflow="fold", min_width=18)
-    for heading in ("missing", "imputed", "distance", "edits", "moved", "recall", "precision"):
+    for heading in ("missing", "imputed", "distance", "edits", "moved", "F1"):
         table.add_column(heading, justify="right", overflow="fold")
     for name in types:
         row, found = middle["by_type"][name], report["events"]["by_type"][name]
         if row["missing"] or found["imputed"]:
             numbers = [row[key] for key in ("distance_per_event", "edits_per_event", "moved_per_event")]
-            numbers += [found["recall"], found["precision"]]
+            numbers.append(found["f1"])
             shown = ("-" if np.isnan(x) else f"{x:.3f}" for x in numbers)
             table.add_row(escape(name), str(row["missing"]), str(found["imputed"]), *shown)
     return table
