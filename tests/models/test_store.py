@@ -77,3 +77,15 @@ def test_damaged_models_are_refused_in_words(damage, message, tmp_path):
     damage(tmp_path)
     with pytest.raises(ModelError, match=message):
         load_model(tmp_path)
+
+
+def test_casting_and_saving_do_not_round_the_clock(tmp_path):
+    from retrodict.models import NeuralHawkes
+
+    torch.manual_seed(0)
+    model = NeuralHawkes(2, 4, time_scale=1 / 3)
+    assert float(model.float().time_scale) == float(model.double().time_scale) == 1 / 3
+    model.float().save(tmp_path)
+    loaded = load_model(tmp_path)
+    assert float(loaded.time_scale) == 1 / 3
+    assert simulate(loaded, 20, end=5.0, seed=1) == simulate(model, 20, end=5.0, seed=1)

@@ -24,6 +24,7 @@ from retrodict.events.stream_set import StreamSet
 from retrodict.models.base import Model, Terms, log_softplus
 from retrodict.models.ctlstm import Cells, ContinuousTimeLSTM, hidden_at, hidden_range
 from retrodict.models.ctlstm_project import project
+from retrodict.models.own_clock import OwnClock
 from retrodict.models.quadrature import GaussLegendre, Integral
 
 
@@ -42,7 +43,7 @@ class NeuralState(NamedTuple):
         return Cells(*self[:4])
 
 
-class NeuralHawkes(Model):
+class NeuralHawkes(OwnClock, Model):
     """A neural Hawkes process with ``num_types`` types and ``hidden_size`` LSTM cells.
 
     ``time_scale`` is the unit of the model's own clock, in the user's units; None lets training choose it
@@ -55,7 +56,6 @@ class NeuralHawkes(Model):
 
     kind = "neural_hawkes"
     learning_rate = 3e-3
-    time_scale: Tensor
 
     def __init__(self, num_types: int, hidden_size: int = 64, time_scale: float | None = None) -> None:
         super().__init__()
@@ -71,13 +71,6 @@ class NeuralHawkes(Model):
         self.log_scale = nn.Parameter(torch.zeros(num_types))
         self._scale_is_chosen = time_scale is not None
         self.register_buffer("time_scale", torch.tensor(time_scale or 1.0, dtype=torch.float64))
-
-    def _apply(self, fn: Any, recurse: bool = True) -> Any:
-        """Casting a model to another precision must not round its clock."""
-        value = float(self.time_scale)
-        super()._apply(fn, recurse)
-        self.time_scale = torch.tensor(value, dtype=torch.float64, device=self.time_scale.device)
-        return self
 
     @property
     def boundary(self) -> int:

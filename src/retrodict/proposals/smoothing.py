@@ -21,6 +21,7 @@ from retrodict.missingness.base import Missingness
 from retrodict.models.base import Model
 from retrodict.models.ctlstm import Cells, ContinuousTimeLSTM, hidden_at, hidden_range
 from retrodict.models.ctlstm_project import project
+from retrodict.models.own_clock import OwnClock
 from retrodict.proposals.base import Proposal
 
 
@@ -50,11 +51,10 @@ class Ahead(NamedTuple):
         return Cells(*self[:4])
 
 
-class Smoothing(Proposal):
+class Smoothing(OwnClock, Proposal):
     """A trainable proposal with ``hidden_size`` right-to-left cells."""
 
     kind = "smoothing"
-    time_scale: Tensor
 
     def __init__(self, model: Model, missingness: Missingness, hidden_size: int = 64) -> None:
         super().__init__(model, missingness)
@@ -71,13 +71,6 @@ class Smoothing(Proposal):
         self.to(model.device, model.dtype)
         for parameter in model.parameters():
             parameter.requires_grad_(False)
-
-    def _apply(self, fn: Any, recurse: bool = True) -> Any:
-        """Casting to another precision must not round the clock."""
-        value = float(self.time_scale)
-        super()._apply(fn, recurse)
-        self.time_scale = torch.tensor(value, dtype=torch.float64, device=self.time_scale.device)
-        return self
 
     @property
     def boundary(self) -> int:

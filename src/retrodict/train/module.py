@@ -40,8 +40,7 @@ class Settings:
 class Fitting(pl.LightningModule):
     """Adam on an objective's loss per event; the rate is halved when dev stops improving.
 
-    What is scored on dev and kept is a running average of the weights (Polyak and Juditsky, 1992), which
-    generalises better than the last iterate.
+    What is scored on dev and kept is a running average of the weights (Polyak and Juditsky, 1992).
     """
 
     def __init__(self, objective: Objective, settings: Settings) -> None:
