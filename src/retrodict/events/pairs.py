@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 
 import numpy as np
 import torch
@@ -61,3 +61,34 @@ def make_pairs(
     flags[batch.mask] = torch.as_tensor(is_missing, device=device)
     seen = make_batch(observed, index, dtype=dtype, device=device)
     return PairBatch(replace(batch, index=seen.index), flags, seen)
+
+
+def pairs_of_draws(observed: Batch, times: Tensor, types: Tensor, counts: Tensor) -> PairBatch:
+    """x with each of its drawn z, B S streams in all: stream by stream, draw by draw.
+
+    ``times`` and ``types`` [B, S, C] hold each draw's events in order of time, the first ``counts`` [B, S] of them.
+    """
+    B, S, _ = times.shape
+    repeated = Batch(*(getattr(observed, f.name).repeat_interleave(S, 0) for f in fields(observed)))
+    counts = counts.reshape(B * S, 1)
+    width = int(counts.max()) if B * S else 0
+    drawn = torch.arange(width, device=counts.device) < counts
+    at = torch.where(drawn, times.reshape(B * S, -1)[:, :width], torch.inf)
+    # Padding goes last; of two events at the same time the observed one comes first.
+    both = torch.cat([torch.where(repeated.mask, repeated.times, torch.inf), at], 1)
+    order = both.argsort(dim=1, stable=True)[:, : int((repeated.mask.sum(1) + counts[:, 0]).max()) if B * S else 0]
+
+    def ordered(seen: Tensor, new: Tensor) -> Tensor:
+        return torch.cat([seen, new], 1).gather(1, order)
+
+    mask = ordered(repeated.mask, drawn)
+    sorted_times = torch.where(mask, both.gather(1, order), repeated.durations[:, None])
+    zero = torch.zeros_like(repeated.durations[:, None])
+    complete = replace(
+        repeated,
+        times=sorted_times,
+        types=torch.where(mask, ordered(repeated.types, types.reshape(B * S, -1)[:, :width]), 0),
+        mask=mask,
+        gaps=torch.cat([zero, sorted_times, repeated.durations[:, None]], 1).diff(dim=1).to(observed.gaps.dtype),
+    )
+    return PairBatch(complete, ordered(torch.zeros_like(repeated.mask), drawn), repeated)

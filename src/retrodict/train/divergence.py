@@ -1,8 +1,17 @@
-"""Train a smoothing proposal by the inclusive Kullback-Leibler divergence (section 3.2.1, equation 6).
+"""Train a smoothing proposal q to be near the posterior p (section 3.2.1).
 
-Complete streams are censored afresh every epoch, and q is taught to give the events that were hidden a high
-probability given those that were left. Streams simulated from the model itself can be mixed in: unlimited data for
-exactly the divergence that is wanted.
+    Div = β KL(p ‖ q) + (1 - β) KL(q ‖ p)                                                  equation (8)
+
+*Inclusive*, KL(p ‖ q), equation (6): complete streams are censored, and q is taught to give the events that were
+hidden a high probability given those that were left. A fresh mask every epoch, and streams simulated from the model
+itself, are more data for the very same divergence.
+
+*Exclusive*, KL(q ‖ p), equation (7): events are drawn from q, and the gradient is that of ½ (log q - b)², b being
+log p_model + log p_miss of the drawn stream: the REINFORCE estimate. The draws are plain draws from q, without
+resampling, so that the estimate is unbiased. With several draws a stream each is compared with the mean of the
+others, which leaves the expectation as it is and takes most of the variance away.
+
+Both are known up to a constant of the data, log p(x) or the posterior's entropy, which training does not need.
 """
 
 from __future__ import annotations
@@ -14,23 +23,27 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from retrodict.events.batch import batches_by_length
-from retrodict.events.pairs import PairBatch, make_pairs
+from retrodict.errors import ModelError
+from retrodict.events.batch import Batch, batches_by_length
+from retrodict.events.pairs import PairBatch, make_pairs, pairs_of_draws
 from retrodict.events.stream import EventStream
 from retrodict.events.stream_set import StreamSet
 from retrodict.models.quadrature import GaussLegendre
 from retrodict.models.simulate import simulate
 from retrodict.proposals.base import Proposal
+from retrodict.random import split, stream_keys
+from retrodict.smc.sampler import Options, sequential_monte_carlo
 from retrodict.train.objective import Objective
 
 _DEV_MASK = 1_000_003  # the seed of the one mask that dev streams keep
 
 
-class InclusiveKL(Objective):
-    """Minimise E[-log q(z | x)] over complete streams and their masks.
+class Divergence(Objective):
+    """Minimise β KL(p ‖ q) + (1 - β) KL(q ‖ p), up to a constant, over complete streams and their masks.
 
-    ``fresh_masks`` censors anew every epoch (the paper uses one mask throughout). ``simulated`` is how many streams
-    drawn from the model join each epoch, as a share of the training streams.
+    ``beta`` 1 is inclusive only, as the paper ended up with. ``fresh_masks`` censors anew every epoch (the paper uses
+    one mask throughout). ``simulated`` is how many streams drawn from the model join each epoch, as a share of the
+    training streams. ``draws`` is how many draws a stream the exclusive part takes (1: the paper's form).
     """
 
     def __init__(
@@ -40,15 +53,29 @@ class InclusiveKL(Objective):
         dev: StreamSet,
         *,
         seed: int = 0,
+        beta: float = 1.0,
         fresh_masks: bool = True,
         simulated: float = 0.0,
+        draws: int = 4,
     ) -> None:
+        if not 0 <= beta <= 1:
+            raise ModelError(f"beta must lie in [0, 1] (1 is the inclusive divergence), but is {beta!r}.")
+        if not simulated >= 0:
+            raise ModelError(f"simulated, a share of the training streams, must not be negative, but is {simulated!r}.")
+        if draws < 1:
+            raise ModelError(f"draws must be at least 1, but is {draws!r}.")
         self.module = self.proposal = proposal
         self.train, self.dev, self.seed = train, dev, seed
-        self.fresh_masks, self.simulated = fresh_masks, simulated
+        self.beta, self.fresh_masks, self.simulated, self.num_draws = beta, fresh_masks, simulated, draws
         self.mechanism = proposal.missingness
         self.dev_pair = self.mechanism.censor(dev, _DEV_MASK)
         self._epoch_pair: tuple[StreamSet, StreamSet] | None = None
+        self._epoch = 0
+
+    def options(self) -> dict[str, Any]:
+        """What this divergence is, for a run's identity."""
+        options = {"beta": self.beta, "fresh_masks": self.fresh_masks, "simulated": self.simulated}
+        return options if self.beta == 1 else {**options, "draws": self.num_draws}
 
     def events_per_stream(self) -> float:
         """Expected missing events of a training stream."""
@@ -58,9 +85,9 @@ class InclusiveKL(Objective):
         """Censor this epoch's streams; a function of seed and epoch alone."""
         streams = self.train
         if self.simulated > 0:
-            streams = _joined(streams, self._draw(epoch))
+            streams = _joined(streams, self._simulate(epoch))
         mask_seed = (self.seed + 1) * 1_000_000 + (epoch if self.fresh_masks else 0)
-        self._epoch_pair = self.mechanism.censor(streams, mask_seed)
+        self._epoch_pair, self._epoch = self.mechanism.censor(streams, mask_seed), epoch
         return batches_by_length(streams.lengths, batch_size, np.random.default_rng([seed, epoch]))
 
     def batch(self, streams: StreamSet, index: NDArray[np.int64], epoch: int | None) -> PairBatch:
@@ -70,17 +97,37 @@ class InclusiveKL(Objective):
         return make_pairs(*pair, index, dtype=self.proposal.model.dtype)
 
     def loss(self, batch: Any, training: bool) -> tuple[Tensor, int]:
-        """-log q summed over streams, and the number of missing events."""
-        integral = GaussLegendre(4) if training else GaussLegendre()
-        return -self.proposal.batch_log_prob(batch, integral).sum(), batch.num_events
+        """The divergence summed over streams, and the number of missing events."""
+        total = torch.zeros((), dtype=self.proposal.model.dtype, device=batch.durations.device)
+        if self.beta > 0:
+            integral = GaussLegendre(4) if training else GaussLegendre()
+            total = total - self.beta * self.proposal.batch_log_prob(batch, integral).sum()
+        if self.beta < 1:
+            branch = 1 + self._epoch if training else 0
+            keys = split(stream_keys(self.seed, batch.index.tolist()).to(batch.durations.device), branch)
+            total = total + (1 - self.beta) * exclusive(self.proposal, batch.observed, keys, self.num_draws).sum()
+        return total, batch.num_events
 
-    def _draw(self, epoch: int) -> StreamSet:
+    def _simulate(self, epoch: int) -> StreamSet:
         """Streams from the model, as long as training streams are."""
         count = round(self.simulated * len(self.train))
         generator = np.random.default_rng([self.seed, epoch, 1])
         durations = generator.choice(self.train.durations, count)
-        with torch.no_grad():
-            return simulate(self.proposal.model, count, durations, seed=(self.seed + 1) * 1_000_000 + epoch)
+        return simulate(self.proposal.model, count, durations, seed=(self.seed + 1) * 1_000_000 + epoch)
+
+
+def exclusive(proposal: Proposal, observed: Batch, keys: Tensor, draws: int) -> Tensor:
+    """KL(q ‖ p) - log p(x) of each stream, [B]: an unbiased estimate with an unbiased gradient.
+
+    The value is the mean of log q - b over draws from q; the gradient that of equation (7).
+    """
+    run = sequential_monte_carlo(observed, proposal, keys, Options(draws, scheme=None))
+    excess = -run.log_weights  # log q - b, [B, S]
+    baseline = (excess.sum(1, keepdim=True) - excess) / (draws - 1) if draws > 1 else torch.zeros_like(excess)
+    pairs = pairs_of_draws(observed, run.times, run.types, run.counts)
+    log_q = proposal.batch_log_prob(pairs, GaussLegendre(4)).view_as(excess)
+    surrogate = (excess - baseline).to(log_q.dtype) * log_q
+    return (excess.to(log_q.dtype) + surrogate - surrogate.detach()).mean(1)
 
 
 def _joined(streams: StreamSet, drawn: StreamSet) -> StreamSet:

@@ -32,7 +32,7 @@ from retrodict.models.store import load_model
 from retrodict.proposals.base import Proposal
 from retrodict.proposals.store import load_proposal
 from retrodict.train.checkpoint import SafetensorsCheckpoints
-from retrodict.train.divergence import InclusiveKL
+from retrodict.train.divergence import Divergence
 from retrodict.train.module import Fitting, Settings
 from retrodict.train.objective import Likelihood, Objective
 from retrodict.train.progress import EpochProgress
@@ -63,7 +63,7 @@ def fit(
     function that makes a model for the training streams. Without ``dev`` a tenth of ``train`` is set aside. Training
     stops after ``patience`` epochs without a better dev log-likelihood, or after ``epochs``. With a ``directory``
     everything is kept there and ``resume`` goes on with what it finds; without one nothing is left behind. Further
-    ``options`` are the objective's: ``fresh_masks`` and ``simulated`` for a proposal (``train/divergence.py``).
+    ``options`` are the objective's: for a proposal ``beta``, ``fresh_masks``, ``simulated`` (``train/divergence.py``).
     """
     for name, value in (("epochs", epochs), ("batch_size", batch_size), ("patience", patience)):
         if value < 1:
@@ -81,7 +81,7 @@ def fit(
     settings = Settings(batch_size, rate, patience, seed, weight_decay, averaging)
     objective: Objective
     if isinstance(fitted, Proposal):
-        objective = InclusiveKL(fitted, train, fitted.model.matched(dev), seed=seed, **options)
+        objective = Divergence(fitted, train, fitted.model.matched(dev), seed=seed, **options)
     else:
         objective = Likelihood(fitted, train, fitted.matched(dev), **options)
     with contextlib.ExitStack() as stack:

@@ -48,6 +48,10 @@ class Objective(ABC):
         """The dev data once."""
         return batches_by_length(self.dev.lengths, batch_size)
 
+    def options(self) -> dict[str, Any]:
+        """What else makes this objective what it is, as JSON can hold it: a part of a run's identity."""
+        return {}
+
     def fingerprint(self) -> str:
         """A digest of the data, so that a run is not resumed on other streams by mistake."""
         digest = hashlib.blake2b(digest_size=8)

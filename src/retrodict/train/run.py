@@ -21,7 +21,12 @@ class Run:
 
     def __init__(self, folder: Path, objective: Objective, settings: Settings, about: dict[str, Any]) -> None:
         self.folder = folder
-        self.identity = {**about, "settings": settings.as_dict(), "data": objective.fingerprint()}
+        self.identity = {
+            **about,
+            "settings": settings.as_dict(),
+            "objective": objective.options(),
+            "data": objective.fingerprint(),
+        }
         self.checkpoints = folder / "checkpoints"
 
     @property

@@ -1,0 +1,53 @@
+"""The paper's synthetic streams (appendix F.3): each set is drawn from a neural Hawkes process at random.
+
+    model, streams = synthetic(seed=0)
+
+All parameters of the process are uniform in [-1, 1] and there are 4 types. A stream is the first I events of the
+process, I uniform in {11, ..., 20}, and ends at the last of them: that a stream ends with an event is part of the
+recipe, which the process itself knows nothing of.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+import torch
+
+from retrodict.events.stream_set import Splits
+from retrodict.missingness import ByType
+from retrodict.models.neural_hawkes import NeuralHawkes
+from retrodict.models.simulate import simulate
+
+NUM_TYPES = 4
+DETERMINISTIC = ByType([0.0, 0.0, 1.0, 1.0])  # types 3 and 4 are never seen
+STOCHASTIC = ByType(0.5)
+SIZES = (5000, 500, 500)
+
+
+class Synthetic(NamedTuple):
+    """The process the streams were drawn from, and the streams."""
+
+    model: NeuralHawkes
+    streams: Splits
+
+
+def synthetic(seed: int = 0, hidden_size: int = 32, sizes: tuple[int, int, int] = SIZES) -> Synthetic:
+    """A random process and its train, dev and test streams."""
+    model = random_neural_hawkes(NUM_TYPES, hidden_size, seed)
+    total = sum(sizes)
+    lengths = np.random.default_rng([seed, 1]).integers(11, 21, total)
+    streams = simulate(model, total, num_events=lengths, seed=seed)
+    first, second = sizes[0], sizes[0] + sizes[1]
+    return Synthetic(model, Splits(streams[:first], streams[first:second], streams[second:]))
+
+
+def random_neural_hawkes(num_types: int, hidden_size: int, seed: int, spread: float = 1.0) -> NeuralHawkes:
+    """A neural Hawkes process whose parameters are uniform in [-spread, spread]; softplus scales are 1."""
+    generator = torch.Generator().manual_seed(seed)
+    model = NeuralHawkes(num_types, hidden_size, time_scale=1.0)
+    with torch.no_grad():
+        for parameter in model.parameters():
+            parameter.uniform_(-spread, spread, generator=generator)
+        model.log_scale.zero_()
+    return model

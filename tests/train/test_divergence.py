@@ -1,0 +1,170 @@
+"""The divergences a proposal is trained by: values and gradients against exact ones, and what mixtures do."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+import torch
+
+import retrodict as rd
+from retrodict.events.batch import make_batch
+from retrodict.events.pairs import make_pairs, pairs_of_draws
+from retrodict.missingness.base import Context
+from retrodict.models.quadrature import GaussLegendre
+from retrodict.proposals import Smoothing
+from retrodict.random import stream_keys
+from retrodict.smc.sampler import Options, sequential_monte_carlo
+from retrodict.train.divergence import exclusive
+from tests.conftest import random_neural_hawkes
+
+RATES, RHO, END = [1.0, 0.6], [0.5, 1.0], 3.0
+
+
+def poisson_smoother() -> Smoothing:
+    torch.manual_seed(2)
+    proposal = Smoothing(rd.Poisson(RATES).double(), rd.ByType(RHO), 4)
+    torch.nn.init.normal_(proposal.readout, std=1.5)
+    return proposal
+
+
+def exact_exclusive(proposal: Smoothing, batch) -> torch.Tensor:
+    """KL(q ‖ p) - log p(x) for a Poisson model, under which z given x is Poisson, and so is it under q.
+
+    ∫ λ^q log(λ^q / ρ λ^p) - λ^q + ρ λ^p, summed over types, and the evidence in closed form.
+    """
+    rho, rates = torch.tensor(RHO, dtype=torch.float64), torch.tensor(RATES, dtype=torch.float64)
+    positions, weights = GaussLegendre(20).nodes((), batch.gaps)
+    prepared = proposal.prepare(batch)
+    segments = batch.mask.shape[1] + 1
+    left = torch.cat([torch.zeros_like(batch.times[:, :1]), batch.times], 1)
+    total = torch.zeros(len(batch.durations), dtype=torch.float64)
+    stream = torch.arange(len(total))
+    for s in range(segments):
+        ahead = proposal.ahead(prepared, stream, torch.full_like(stream, s))
+        t = left[:, s, None] + batch.gaps[:, s, None] * positions
+        state = proposal.model.initial((len(stream),))
+        q = proposal.rates(state, ahead, t, Context(batch.starts, stream, state)).proposal
+        p = (rho * rates).expand_as(q)
+        total = total + ((q * (q / p).log() - q + p).sum(-1) @ weights) * batch.gaps[:, s]
+    seen = torch.where(batch.mask, (rates * (1 - rho)).log()[batch.types], 0.0).sum(1)
+    return total - (seen - batch.durations * (rates * (1 - rho)).sum())
+
+
+@pytest.mark.parametrize("draws", [1, 4])
+def test_exclusive_values_and_gradients_are_unbiased(draws):
+    """Against the exact divergence for a Poisson model: the mean over many draws, within 3.5 standard errors."""
+    proposal = poisson_smoother()
+    stream = rd.EventStream([0.4, 1.5], [0, 0], end=END)
+    one = make_batch(rd.StreamSet([stream], types=["a", "b"]), dtype=torch.float64)
+    weights = [p for p in proposal.parameters() if p.requires_grad and p is not proposal.start_readout]
+    exact = exact_exclusive(proposal, one)[0]
+    slopes = torch.cat([g.reshape(-1) for g in torch.autograd.grad(exact, weights)])
+    values, gradients = [], []
+    for run in range(40):
+        copies = rd.StreamSet(
+            [rd.EventStream(stream.times, stream.types, end=END, id=i) for i in range(400 // draws)], types=["a", "b"]
+        )
+        estimate = exclusive(
+            proposal, make_batch(copies, dtype=torch.float64), stream_keys(run, copies.ids), draws
+        ).mean()
+        values.append(float(estimate.detach()))
+        gradients.append(torch.cat([g.reshape(-1) for g in torch.autograd.grad(estimate, weights)]))
+    table = torch.stack(gradients)
+    assert abs(np.mean(values) - float(exact.detach())) < 3.5 * np.std(values) / math.sqrt(40)
+    error = table.std(0) / math.sqrt(40)
+    # Of some hundred slopes a few may lie beyond 2 standard errors, hardly any beyond 4.
+    z = ((table.mean(0) - slopes) / error.clamp(min=1e-12)).abs()
+    assert z.max() < 4.5
+    assert (z > 2).double().mean() < 0.12
+    assert (slopes.abs() > 4 * error).sum() > 5  # there is something to see
+
+
+def test_comparing_a_draw_with_the_others_takes_variance_away():
+    proposal = poisson_smoother()
+    streams = rd.simulate(proposal.model, 60, end=END, seed=1)
+    batch = make_batch(rd.ByType(RHO).censor(streams, seed=2)[0], dtype=torch.float64)
+    spread = []
+    for draws, repeats in ((1, 4), (4, 1)):  # the same number of draws in all
+        gradients = []
+        for run in range(20):
+            estimate = torch.stack(
+                [
+                    exclusive(proposal, batch, stream_keys(100 * run + r, range(60)), draws).mean()
+                    for r in range(repeats)
+                ]
+            ).mean()
+            gradients.append(torch.autograd.grad(estimate, proposal.readout)[0])
+        spread.append(torch.stack(gradients).std(0).mean())
+    assert spread[1] < 0.5 * spread[0]
+
+
+@pytest.mark.parametrize("beta", [0.0, 0.5])
+def test_mixtures_train_and_do_so_reproducibly(beta):
+    model = rd.Hawkes([0.4, 0.02], [[0.0, 0.9], [0.0, 0.0]], 4.0)
+    streams = rd.simulate(model, 80, end=6.0, seed=1)
+    weights = []
+    for _ in range(2):
+        torch.manual_seed(1)
+        proposal = rd.Smoothing(model, rd.ByType([1.0, 0.0]), 8)
+        rd.fit(
+            proposal,
+            streams[:60],
+            streams[60:],
+            epochs=10,
+            batch_size=10,
+            beta=beta,
+            learning_rate=0.02,
+            progress=False,
+        )
+        weights.append(proposal.readout.detach().clone())
+    assert torch.equal(*weights)
+    observed = make_batch(
+        rd.ByType([1.0, 0.0]).censor(rd.simulate(model, 200, end=6.0, seed=5))[0], dtype=torch.float64
+    )
+    torch.manual_seed(1)
+    before = rd.Smoothing(model, rd.ByType([1.0, 0.0]), 8)
+    with torch.no_grad():
+        old, new = (exclusive(q, observed, stream_keys(3, range(200)), 8).mean() for q in (before, proposal))
+    assert new < old - 0.1
+
+
+def test_a_run_with_another_divergence_is_not_resumed(tmp_path):
+    model = random_neural_hawkes(seed=2).float()
+    streams = rd.simulate(model, 20, end=2.0, seed=1)
+    proposal = rd.Smoothing(model, rd.ByType(0.5), 4)
+    rd.fit(proposal, streams[:15], streams[15:], epochs=1, progress=False, directory=tmp_path)
+    with pytest.raises(rd.TrainingError, match="another objective"):
+        rd.fit(proposal, streams[:15], streams[15:], epochs=1, progress=False, directory=tmp_path, beta=0.5)
+
+
+@pytest.mark.parametrize(("options", "message"), [({"beta": 1.5}, "beta"), ({"simulated": -1.0}, "simulated"),
+                                                  ({"draws": 0}, "draws")])  # fmt: skip
+def test_bad_options_are_refused(options, message):
+    model = random_neural_hawkes(seed=2)
+    streams = rd.simulate(model, 5, end=2.0, seed=1)
+    with pytest.raises(rd.ModelError, match=message):
+        rd.fit(rd.Smoothing(model, rd.ByType(0.5), 4), streams, streams, progress=False, **options)
+
+
+def test_draws_are_paired_with_what_was_observed():
+    """The tensors are those one gets by way of stream sets."""
+    model, mechanism = random_neural_hawkes(), rd.ByType([0.5, 0.2, 1.0])
+    observed, _ = mechanism.censor(rd.simulate(model, 12, end=3.0, seed=1), seed=1)
+    proposal = rd.Filtering(model, mechanism)
+    batch = make_batch(observed, dtype=torch.float64)
+    run = sequential_monte_carlo(batch, proposal, stream_keys(0, observed.ids), Options(3))
+    pairs = pairs_of_draws(batch, run.times, run.types, run.counts)
+    posterior = rd.impute(observed, proposal, particles=3, resample=None)
+    for m in range(3):
+        missing = rd.StreamSet([posterior.particles(i)[m] for i in range(12)], types=observed.types)
+        plain = make_pairs(observed, missing, dtype=torch.float64)
+        rows = torch.arange(12) * 3 + m
+        width = plain.complete.mask.shape[1]
+        assert torch.equal(pairs.complete.mask[rows][:, :width], plain.complete.mask)
+        assert torch.equal(pairs.missing[rows][:, :width], plain.missing)
+        assert torch.equal(pairs.complete.types[rows][:, :width], plain.complete.types)
+        torch.testing.assert_close(pairs.complete.gaps[rows][:, : width + 1], plain.complete.gaps)
+        with torch.no_grad():
+            torch.testing.assert_close(proposal.batch_log_prob(pairs)[rows], proposal.batch_log_prob(plain))
