@@ -26,7 +26,13 @@ def posterior() -> rd.Posterior:
         np.cumsum([0, *lengths]),
         np.tile([0.5, 0.3, 0.2], (2, 1)),
         np.array([-1.0, -2.0]),
-        Diagnostics(np.array([[2.0, 3.0], [3.0, np.nan]]), np.ones((2, 2)), np.zeros(2, int), np.array([0.5, 0.5])),
+        Diagnostics(
+            ess=np.array([[2.0, 3.0], [3.0, np.nan]]),
+            ancestors=np.ones((2, 2)),
+            resamplings=np.zeros(2, int),
+            largest_weight=np.array([0.5, 0.5]),
+            accepted=np.full(2, np.nan),
+        ),
         rd.Poisson([1.0, 1.0]),
     )
 
@@ -38,6 +44,8 @@ def test_counts_and_probabilities(posterior):
     np.testing.assert_allclose(posterior.probability(start=1.5, end=2.5), [0.8, 0.2])
     np.testing.assert_allclose(posterior.probability("b", 0.0, 1.0), [0.5, 0.2])
     np.testing.assert_allclose(posterior.expectation(lambda z: len(z) ** 2), [4 * 0.5 + 0.3, 0.8 + 9 * 0.2])
+    np.testing.assert_array_equal(posterior.distinct_histories(1.0), [2, 2])
+    np.testing.assert_array_equal(posterior.distinct_histories([0.1, 3.0]), [1, 3])
     grid = posterior.intensity([0.0, 2.0, 4.0])
     np.testing.assert_allclose(grid[0], [[0, 0.25], [0.25, 0.15]])
     with pytest.raises(rd.DataError, match="unknown type 'c'; known types are 'a', 'b'"):

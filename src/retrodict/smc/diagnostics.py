@@ -17,13 +17,14 @@ class Diagnostics:
 
     ``ess`` [N, S]: effective sample size at each observed event and at the end (before resampling), NaN beyond.
     ``ancestors`` [N, S]: how many distinct particles of that moment still have descendants at the end, NaN beyond.
-    ``resamplings`` [N]; ``largest_weight`` [N].
+    ``resamplings`` [N]; ``largest_weight`` [N]; ``accepted`` [N]: share of moves accepted, NaN where none were made.
     """
 
     ess: NDArray[np.float64]
     ancestors: NDArray[np.float64]
     resamplings: NDArray[np.int64]
     largest_weight: NDArray[np.float64]
+    accepted: NDArray[np.float64]
 
     @classmethod
     def concatenate(cls, parts: Sequence[Diagnostics], order: NDArray[np.int64]) -> Diagnostics:
@@ -41,6 +42,7 @@ class Diagnostics:
             joined("ancestors"),
             np.concatenate([p.resamplings for p in parts])[order],
             np.concatenate([p.largest_weight for p in parts])[order],
+            np.concatenate([p.accepted for p in parts])[order],
         )
 
     @property

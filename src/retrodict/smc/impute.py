@@ -15,8 +15,10 @@ from retrodict.proposals.base import Proposal
 from retrodict.random import stream_keys
 from retrodict.smc.compensator import Quadrature, Rule
 from retrodict.smc.diagnostics import Diagnostics, surviving_ancestors
+from retrodict.smc.islands import settle, unite
 from retrodict.smc.posterior import Posterior, concatenate
 from retrodict.smc.propose import SAMPLERS, Sampler
+from retrodict.smc.rejuvenate import rejuvenate as move
 from retrodict.smc.resampling import find_scheme
 from retrodict.smc.sampler import Options, Run, sequential_monte_carlo
 
@@ -34,6 +36,8 @@ def impute(
     *,
     sampler: str | Sampler = "thinning",
     integral: Rule | None = None,
+    islands: int = 1,
+    rejuvenate: int = 0,
     rows: int = 12_800,
     max_events: int = 100_000,
     progress: Callable[[int], None] | None = None,
@@ -42,7 +46,10 @@ def impute(
 
     ``proposal`` is a ``Filtering`` or a trained ``Smoothing``. ``resample`` names a scheme (multinomial, stratified,
     systematic, residual) used when the effective sample size falls below ``ess_threshold`` times the particles; None
-    for none. A stream's particles depend on its id and the seed, not on the other streams. ``rows`` bounds how many
+    for none. Against degeneracy, ``islands`` splits the particles into independent runs combined by their evidence, and
+    ``rejuvenate`` moves every particle so many times afterwards (``smc/rejuvenate.py``); the default is neither.
+
+    A stream's particles depend on its id and the seed, not on the other streams. ``rows`` bounds how many
     particles are worked on at once, and a particle with more than ``max_events`` missing events raises a RunawayError:
     nothing is cut silently. ``progress`` is called with the number of streams done.
     """
@@ -52,12 +59,16 @@ def impute(
         raise ModelError(f"unknown engine {engine!r}. Choose one of {', '.join(ENGINES)}.")
     if isinstance(sampler, str) and sampler not in SAMPLERS:
         raise ModelError(f"unknown sampler {sampler!r}. Choose one of {', '.join(SAMPLERS)}.")
+    if not (isinstance(islands, int) and islands > 0 and particles % islands == 0):
+        raise ModelError(f"islands must divide the {particles} particles evenly, but is {islands!r}.")
+    if not (isinstance(rejuvenate, int) and rejuvenate >= 0):
+        raise ModelError(f"rejuvenate must be a whole number of moves, but is {rejuvenate!r}.")
     model = proposal.model
     if isinstance(observed, EventStream):
         observed = StreamSet([observed], types=model.types or [str(k) for k in range(model.num_types)])
     observed = model.matched(observed)
     options = Options(
-        particles,
+        particles // islands,
         find_scheme(resample),
         ess_threshold,
         SAMPLERS[sampler] if isinstance(sampler, str) else sampler,
@@ -69,7 +80,11 @@ def impute(
     for index in groups:
         batch = make_batch(observed, index, dtype=model.dtype, device=model.device)
         keys = stream_keys(seed, [observed.ids[i] for i in index]).to(model.device)
-        parts.append(_posterior(observed[index], sequential_monte_carlo(batch, proposal, keys, options), proposal))
+        settled, own_keys = settle(batch, keys, islands)
+        run = unite(sequential_monte_carlo(settled, proposal, own_keys, options), islands)
+        if rejuvenate:
+            run = move(batch, run, proposal, keys, rejuvenate, options)
+        parts.append(_posterior(observed[index], run, proposal))
         done += len(index)
         if progress is not None:
             progress(done)
@@ -89,6 +104,7 @@ def _posterior(observed: StreamSet, run: Run, proposal: Proposal) -> Posterior:
         surviving_ancestors(run.parents.cpu().numpy().astype(np.int64), steps),
         run.resampled.sum(1).cpu().numpy(),
         weights.max(1),
+        np.full(len(weights), np.nan) if run.accepted is None else run.accepted.cpu().numpy(),
     )
     shift = np.repeat(observed.starts, counts.sum(1))
     return Posterior(

@@ -100,6 +100,23 @@ class Posterior:
         np.add.at(result, where, self.all_weights.reshape(-1)[particle])
         return result / np.diff(edges)[:, None]
 
+    def distinct_histories(self, time: float | ArrayLike) -> NDArray[np.int64]:
+        """How many different guesses there are of what is missing up to ``time`` (one, or one a stream), [N].
+
+        Particles that share their early events say the same thing several times: where few are distinct, do not trust
+        how sure they seem. (Guesses that nothing is missing there count as one.)
+        """
+        until = np.broadcast_to(np.asarray(time, dtype=np.float64), len(self))
+        result = np.zeros(len(self), dtype=np.int64)
+        for i in range(len(self)):
+            spans = self.offsets[i * self.num_particles : (i + 1) * self.num_particles + 1]
+            seen = set()
+            for a, b in pairwise(spans):
+                early = a + int(np.searchsorted(self.event_times[a:b], until[i], side="right"))
+                seen.add((self.event_times[a:early].tobytes(), self.event_types[a:early].tobytes()))
+            result[i] = len(seen)
+        return result
+
     def expectation(self, f: Callable[[EventStream], float]) -> NDArray[np.float64]:
         """E f(z), f being given the missing events of a particle, for each stream, [N] (equation 4)."""
         return np.array([self.weights(i) @ [float(f(z)) for z in self.particles(i)] for i in range(len(self))])

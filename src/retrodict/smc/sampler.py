@@ -30,6 +30,7 @@ from retrodict.smc.compensator import Quadrature, Rule, Segments
 from retrodict.smc.particles import Particles
 from retrodict.smc.propose import Ask, Sampler, Step, Thinning
 from retrodict.smc.resampling import Scheme, effective_size, log_mean
+from retrodict.smc.script import Script
 
 _RESAMPLE, _PARTICLE = 6, 8  # branches of each stream's random numbers; particle m has branch 8 + m
 _START = 3
@@ -52,7 +53,8 @@ class Run(NamedTuple):
 
     ``times``, ``types`` [B, M, C] and ``counts`` [B, M]; ``log_weights`` [B, M] (not normalised);
     ``log_evidence`` [B]; ``ess`` [B, S] at each observed event and at the end, NaN beyond; ``parents`` [B, S, M] who
-    each particle was copied from there; ``resampled`` [B, S].
+    each particle was copied from there; ``resampled`` [B, S]; ``accepted`` [B] share of moves accepted, where particles
+    were moved after the sweep.
     """
 
     times: Tensor
@@ -63,12 +65,18 @@ class Run(NamedTuple):
     ess: Tensor
     parents: Tensor
     resampled: Tensor
+    accepted: Tensor | None = None
 
 
 @torch.no_grad()
-def sequential_monte_carlo(observed: Batch, proposal: Proposal, keys: Tensor, options: Options) -> Run:
-    """Sample the missing events of B observed streams; ``keys`` [B] are the streams' random keys."""
-    smc = _Sweep(observed, proposal, keys, options)
+def sequential_monte_carlo(
+    observed: Batch, proposal: Proposal, keys: Tensor, options: Options, script: Script | None = None
+) -> Run:
+    """Sample the missing events of B observed streams; ``keys`` [B] are the streams' random keys.
+
+    With a ``script`` of B M rows particles follow it instead of drawing, outside of their windows.
+    """
+    smc = _Sweep(observed, proposal, keys, options, script)
     smc.draw_start()
     while bool(smc.alive.any()):
         rows = (smc.particles.open & smc.alive[smc.stream]).nonzero()[:, 0]
@@ -84,7 +92,10 @@ def sequential_monte_carlo(observed: Batch, proposal: Proposal, keys: Tensor, op
 class _Sweep:
     """One sweep over B streams: the state of Algorithm 1 and its procedures."""
 
-    def __init__(self, observed: Batch, proposal: Proposal, keys: Tensor, options: Options) -> None:
+    def __init__(
+        self, observed: Batch, proposal: Proposal, keys: Tensor, options: Options, script: Script | None
+    ) -> None:
+        self.script = script
         self.observed, self.proposal, self.model, self.options = observed, proposal, proposal.model, options
         B, self.M = len(observed.durations), options.particles
         device = observed.durations.device
@@ -117,35 +128,62 @@ class _Sweep:
         context = self._context(take(self.particles.state, rows), rows)
         log_q = self.proposal.start_log_probs(ahead, context)
         outcome = categorical(log_q.exp(), uniform(split(self.row_keys[rows], _START), zero))
+        own_q = log_q.gather(1, outcome[:, None])[:, 0]
+        if self.script is not None:
+            counts = self.script.left[rows] <= 0
+            outcome = torch.where(counts & self.script.drawn[rows], outcome, self.script.at_start(rows))
+            own_q = torch.where(counts, log_q.gather(1, outcome[:, None])[:, 0], 0.0)
         time = torch.zeros(len(rows), dtype=torch.float64, device=rows.device)
         rho = self.proposal.missingness.rates(time, context)
         log_p = self.model.start_atom.log_probs[outcome]
         drawn = outcome > 0
         types = (outcome - 1).clamp(min=0)
         log_p = log_p + torch.where(drawn, rho.gather(1, types[:, None])[:, 0], 1.0).log()
-        self.particles.log_weights[rows] += (log_p - log_q.gather(1, outcome[:, None])[:, 0]).double()
+        self.particles.log_weights[rows] += (log_p - own_q).double()
         hit = rows[drawn]
         state = self.model.update(take(self.particles.state, hit), types[drawn], time[drawn])
         self.particles.append(hit, types[drawn], time[drawn], state)
 
     def draw_segment(self, rows: Tensor) -> None:
         """One round of DrawSegment for rows short of their segment's end (lines 30-47)."""
-        p = self.particles
-        state, number = take(p.state, rows), self.segment[self.stream[rows]]
+        now, number = self.particles.now[rows], self.segment[self.stream[rows]]
         right = self.edges[self.stream[rows], number]
+        if self.script is not None:
+            drawing = self.script.is_drawing(rows, now)
+            self._follow(self.script, rows[~drawing], right[~drawing])
+            rows, number, right = rows[drawing], number[drawing], right[drawing]
+        if not len(rows):
+            return
+        p = self.particles
+        state = take(p.state, rows)
         ahead = self.proposal.ahead(self.prepared, self.stream[rows], number)
         context = self._context(state, rows)
+        reach = right if self.script is None else self.script.horizon(rows, p.now[rows], right)
         ask = Ask(
             lambda t: self.proposal.rates(state, ahead, t, context).proposal,
             lambda a, b: self.proposal.bound(state, ahead, a, b, context),
             self.row_keys[rows],
             p.rounds[rows],
             p.now[rows],
-            right,
+            reach,
             p.window[rows],
         )
         step = self.options.sampler.step(ask)
         p.rounds[rows] += 1
+        self._take_step(rows, state, ahead, step, right)
+
+    def _follow(self, script: Script, rows: Tensor, right: Tensor) -> None:
+        """The same round for rows whose events are given."""
+        if not len(rows):
+            return
+        p = self.particles
+        ahead = self.proposal.ahead(self.prepared, self.stream[rows], self.segment[self.stream[rows]])
+        step = script.step(rows, p.now[rows], script.horizon(rows, p.now[rows], right), p.window[rows])
+        self._take_step(rows, take(p.state, rows), ahead, step, right)
+
+    def _take_step(self, rows: Tensor, state: Any, ahead: Any, step: Step, right: Tensor) -> None:
+        """Rows go on to their next event or to the end of their segment, and are weighed if they got there."""
+        p = self.particles
         p.now[rows], p.window[rows] = step.now, step.window
         closed = ~step.found & (step.now >= right)
         p.open[rows] = ~closed
@@ -169,6 +207,11 @@ class _Sweep:
         log_q = rates.proposal[:, -1].gather(1, own)[:, 0].double().log()
         if step.area is not None and step.log_rate is not None:
             area_q, log_q = step.area[ended], step.log_rate[ended]
+        if self.script is not None:
+            within = self.script.clip(rows, state.time, stop)
+            times, weights = self.options.rule.nodes(*within, self._segments(rows, right[ended]))
+            area_q = (self.proposal.rates(state, ahead, times, context).proposal.sum(-1).double() * weights).sum(1)
+            log_q = torch.where(self.script.counts_at(rows, stop), log_q, 0.0)
         p.log_weights[rows] += area_q - area_p + torch.where(found, log_p - log_q, 0.0)
         after = self.model.update(take(state, found), types[found], stop[found])
         p.append(rows[found], types[found], stop[found], after)

@@ -54,6 +54,7 @@ def save_posterior(posterior: Posterior, directory: str | os.PathLike[str]) -> P
             "resamplings": d.resamplings,
             "ess": list(d.ess),
             "ancestors": list(d.ancestors),
+            "accepted": d.accepted,
         },
     }
     for name, columns in tables.items():
@@ -83,7 +84,11 @@ def load_posterior(directory: str | os.PathLike[str]) -> Posterior:
     weights = particles["weight"].to_numpy().reshape(-1, M).copy()
     stack = lambda name: np.array(streams[name].to_pylist(), dtype=np.float64).reshape(len(weights), -1)  # noqa: E731
     diagnostics = Diagnostics(
-        stack("ess"), stack("ancestors"), streams["resamplings"].to_numpy(), weights.max(1, initial=0.0)
+        stack("ess"),
+        stack("ancestors"),
+        streams["resamplings"].to_numpy(),
+        weights.max(1, initial=0.0),
+        streams["accepted"].to_numpy(),
     )
     return Posterior(
         read_events(path / "observed.parquet"),
