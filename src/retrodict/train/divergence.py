@@ -43,7 +43,9 @@ class Divergence(Objective):
 
     ``beta`` 1 is inclusive only, as the paper ended up with. ``fresh_masks`` censors anew every epoch (the paper uses
     one mask throughout). ``simulated`` is how many streams drawn from the model join each epoch, as a share of the
-    training streams. ``draws`` is how many draws a stream the exclusive part takes (1: the paper's form).
+    training streams; by default as many as there are where it is certain which events go missing, so that a fresh mask
+    is the same mask, and none elsewhere (``docs/imputation.md`` says what that gains). ``draws`` is how many draws a
+    stream the exclusive part takes (1: the paper's form).
     """
 
     def __init__(
@@ -55,11 +57,15 @@ class Divergence(Objective):
         seed: int = 0,
         beta: float = 1.0,
         fresh_masks: bool = True,
-        simulated: float = 0.0,
+        simulated: float | None = None,
         draws: int = 4,
     ) -> None:
         if not 0 <= beta <= 1:
             raise ModelError(f"beta must lie in [0, 1] (1 is the inclusive divergence), but is {beta!r}.")
+        mechanism = proposal.missingness
+        if simulated is None:
+            rates = mechanism.event_rates(train)
+            simulated = float(bool(((rates == 0) | (rates == 1)).all()))
         if not simulated >= 0:
             raise ModelError(f"simulated, a share of the training streams, must not be negative, but is {simulated!r}.")
         if draws < 1:
@@ -67,7 +73,7 @@ class Divergence(Objective):
         self.module = self.proposal = proposal
         self.train, self.dev, self.seed = train, dev, seed
         self.beta, self.fresh_masks, self.simulated, self.num_draws = beta, fresh_masks, simulated, draws
-        self.mechanism = proposal.missingness
+        self.mechanism = mechanism
         self.dev_pair = self.mechanism.censor(dev, _DEV_MASK)
         self._epoch_pair: tuple[StreamSet, StreamSet] | None = None
         self._epoch = 0
