@@ -79,6 +79,22 @@ def test_training_is_reproducible(options):
     assert torch.equal(*weights)
 
 
+@pytest.mark.parametrize("atom", [False, True])
+def test_streams_without_any_event_have_a_log_prob(atom):
+    """Nothing observed, nothing missing: what is left is q's survival (and the start atom)."""
+    model = random_neural_hawkes(seed=2)
+    if atom:
+        model.adapt(rd.StreamSet([rd.EventStream([0.0], [1], end=2.0)], types=["0", "1", "2"]))
+    proposal = rd.Smoothing(model, rd.ByType(0.5), 6)
+    empty = rd.StreamSet([rd.EventStream([], [], end=2.0, id=i) for i in range(3)], types=["0", "1", "2"])
+    one = rd.StreamSet([*empty, rd.EventStream([1.0], [0], end=2.0, id="x")], types=["0", "1", "2"])
+    nothing = rd.StreamSet([*empty, rd.EventStream([], [], end=2.0, id="x")], types=["0", "1", "2"])
+    with torch.no_grad():
+        alone, together = proposal.log_prob(empty, empty), proposal.log_prob(nothing, one)
+    torch.testing.assert_close(alone, together[:3], rtol=0, atol=1e-9)
+    assert (alone < 0).all()
+
+
 def test_gradients_reach_every_weight_of_the_proposal():
     model = random_neural_hawkes(seed=2)
     model.start_atom = None

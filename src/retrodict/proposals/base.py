@@ -119,7 +119,7 @@ class Proposal(nn.Module, ABC):
             at_events, inside = self.model.drives(batch, positions)
         prepared = self.prepare(pairs.observed)
         seen = (batch.mask & ~pairs.missing).long().cumsum(1)
-        segment = torch.cat([torch.zeros_like(seen[:, :1]), seen], 1)  # [B, L+1]: which segment each gap is in
+        segment = torch.cat([seen.new_zeros(len(seen), 1), seen], 1)  # [B, L+1]: which segment each gap is in
         times = _gap_times(batch, positions)  # [B, L+1, Q+1]: the nodes, then the end of the gap
         stream = torch.arange(len(segment), device=segment.device)[:, None].expand_as(segment)
         ahead = self.ahead(prepared, stream.reshape(-1), segment.reshape(-1))
