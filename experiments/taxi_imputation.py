@@ -44,6 +44,7 @@ CURES: dict[str, dict[str, Any]] = {
     "smoothing, 500 particles": {"particles": 500},
     "smoothing, 10 islands of 50": {"particles": 500, "islands": 10},
     "smoothing, 10 moves": {"rejuvenate": 10},
+    "smoothing, twisted": {"proposal": "twisted"},
 }
 
 
@@ -104,6 +105,7 @@ def main() -> None:
     parser.add_argument("--cure-streams", type=int, default=150, help="cures are tried on the first so many streams")
     parser.add_argument("--settings", nargs="*", default=["deterministic", "stochastic"])
     parser.add_argument("--ways", nargs="*", default=None, help="of training smoothers (smoothers.py)")
+    parser.add_argument("--twist-epochs", type=int, default=20)
     parser.add_argument("--device", default="cpu")
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--runs", type=Path, default=Path("runs/taxi_imputation"))
@@ -141,13 +143,22 @@ def main() -> None:
         part["log_q"] = log_q(smoother, observed, truth)
         print(best, json.dumps(part["log_q"]), flush=True)
         smoother = smoother.to(options.device)
+        proposals = {"smoothing": smoother, "filtering": rd.Filtering(smoother.model, missing)}
+        if "cures" in options.methods:
+            proposals["twisted"] = rd.fit(
+                rd.Twisted.of(smoother),
+                data["train"],
+                data["dev"][:100],
+                directory=options.runs / name / "twisted",
+                epochs=options.twist_epochs,
+                device=options.device,
+            )
+            part["twist"] = proposals["twisted"].training_record
         for group, choices, number in (("methods", METHODS, len(streams)), ("cures", CURES, options.cure_streams)):
             part[group] = {}
             for method in choices if group in options.methods else ():
                 choice = {"particles": options.particles, **choices[method]}
-                proposal: rd.Proposal = smoother
-                if choice.pop("proposal", None) == "filtering":
-                    proposal = rd.Filtering(smoother.model, missing)
+                proposal = proposals[choice.pop("proposal", "smoothing")]
                 begin = time.perf_counter()
                 posterior = rd.impute(observed[:number], proposal, seed=0, **choice)
                 part[group][method] = judge(posterior, truth[:number], time.perf_counter() - begin)

@@ -135,3 +135,16 @@ def test_impossible_requests_are_refused():
     assert rd.impute(stream, busy, particles=1).expected_count()[0] > 1500
     with pytest.raises(rd.RunawayError, match="more than 500 missing events"):
         rd.impute(stream, busy, particles=1, max_events=500)
+
+
+def test_arviz_gets_counts_and_times_of_every_draw(posterior):
+    arviz = pytest.importorskip("arviz")
+    data = posterior.to_arviz(draws=4000, seed=1)
+    assert data.posterior["count"].shape == (1, 4000, 2, 2)
+    mean = data.posterior["count"].mean(("chain", "draw"))
+    np.testing.assert_allclose(mean.sel(type="b"), posterior.expected_count("b"), atol=0.06)
+    first = data.posterior["first_time"].values[0, :, 0]
+    assert set(first[~np.isnan(first)]) == {0.5, 2.5}
+    assert np.isnan(first).mean() == pytest.approx(0.2, abs=0.03)
+    np.testing.assert_array_equal(data.constant_data["log_evidence"], [-1.0, -2.0])
+    assert len(arviz.summary(data, var_names=["count"])) == 4

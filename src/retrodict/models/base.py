@@ -89,6 +89,15 @@ class Model(nn.Module, ABC):
         """
         return inverse_softplus(self.intensity(state, t))
 
+    @property
+    def num_features(self) -> int:
+        """How many numbers ``features`` gives."""
+        return self.num_types
+
+    def features(self, state: Any, t: Tensor) -> Tensor:
+        """What is known of the past at t [...], for a network to read, [..., num_features]: h(t) of a neural model."""
+        return self.drive(state, t).clamp(min=-30)
+
     def drive_bound(self, state: Any, start: Tensor, stop: Tensor) -> Tensor:
         """A guaranteed upper bound of the drive over [start, stop], [..., K]."""
         return inverse_softplus(self.bound(state, start, stop))

@@ -95,6 +95,15 @@ class NeuralHawkes(OwnClock, Model):
             cells = Cells(*(field.unsqueeze(-2) for field in cells))
         return hidden_at(cells, self._elapsed(state, t)) @ self.readout.t()
 
+    @property
+    def num_features(self) -> int:
+        """D."""
+        return self.hidden_size
+
+    def features(self, state: NeuralState, t: Tensor) -> Tensor:
+        """h(t), [..., D]."""
+        return hidden_at(state.cells, self._elapsed(state, t))
+
     def drive_bound(self, state: NeuralState, start: Tensor, stop: Tensor) -> Tensor:
         """Appendix C.4, with the range of each h_d over this very interval, [..., K]; slack covers rounding."""
         low, high = hidden_range(state.cells, self._elapsed(state, start), self._elapsed(state, stop))

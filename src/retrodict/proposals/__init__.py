@@ -3,5 +3,6 @@
 from retrodict.proposals.base import Proposal
 from retrodict.proposals.filtering import Filtering
 from retrodict.proposals.smoothing import Smoothing
+from retrodict.proposals.twisted import Twisted
 
-PROPOSALS: dict[str, type[Proposal]] = {p.kind: p for p in (Filtering, Smoothing)}
+PROPOSALS: dict[str, type[Proposal]] = {p.kind: p for p in (Filtering, Smoothing, Twisted)}

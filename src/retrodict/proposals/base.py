@@ -38,6 +38,7 @@ class Proposal(nn.Module, ABC):
 
     kind: ClassVar[str]
     learning_rate: ClassVar[float] = 3e-3
+    is_twisted: ClassVar[bool] = False
 
     def __init__(self, model: Model, missingness: Missingness) -> None:
         super().__init__()
@@ -86,6 +87,13 @@ class Proposal(nn.Module, ABC):
 
     def _start_tilt(self, ahead: Any) -> Tensor | None:
         return None
+
+    def log_twist(self, state: Any, ahead: Any, time: Tensor) -> Tensor:
+        """log ψ of rows at the right end of their segments, [R]: how well their histories fit what comes after it.
+
+        Asked only of proposals that are ``is_twisted``; it counts in resampling and telescopes away.
+        """
+        raise NotImplementedError
 
     def rates(self, state: Any, ahead: Any, t: Tensor, context: Context | None = None) -> Rates:
         """λ^p_k and λ^q_k = ρ_k f_k(drive + what the future adds), at t [R] or [R, N]."""

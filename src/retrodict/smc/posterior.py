@@ -204,6 +204,15 @@ class Posterior:
             }
         )
 
+    def to_arviz(self, draws: int | None = None, seed: int = 0) -> Any:
+        """An ArviZ InferenceData of what can be said of every draw: counts, and times of the first and last event.
+
+        ArviZ knows no weights, so it is given ``draws`` (M by default) draws picked by weight. Needs the extra "arviz".
+        """
+        from retrodict.smc.to_arviz import to_arviz
+
+        return to_arviz(self, draws or self.num_particles, seed)
+
     def save(self, directory: str | os.PathLike[str]) -> Path:
         """Write the posterior into a folder of Parquet files."""
         from retrodict.smc.store import save_posterior

@@ -13,6 +13,7 @@ Weights and evidence are in log space throughout.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -46,6 +47,21 @@ class Options:
     sampler: Sampler = Thinning()  # noqa: RUF009
     rule: Rule = Quadrature()  # noqa: RUF009
     max_events: int = 100_000
+    twist: bool = True
+
+
+class Meeting(NamedTuple):
+    """Streams [n] whose particles have reached observed event ``number`` [n] and been weighed by it.
+
+    ``state`` (before it reads the event), ``ahead`` and ``time`` are those of the n M rows; ``log_weights`` [n, M].
+    """
+
+    streams: Tensor
+    number: Tensor
+    state: Any
+    ahead: Any
+    time: Tensor
+    log_weights: Tensor
 
 
 class Run(NamedTuple):
@@ -70,13 +86,19 @@ class Run(NamedTuple):
 
 @torch.no_grad()
 def sequential_monte_carlo(
-    observed: Batch, proposal: Proposal, keys: Tensor, options: Options, script: Script | None = None
+    observed: Batch,
+    proposal: Proposal,
+    keys: Tensor,
+    options: Options,
+    script: Script | None = None,
+    watch: Callable[[Meeting], None] | None = None,
 ) -> Run:
     """Sample the missing events of B observed streams; ``keys`` [B] are the streams' random keys.
 
-    With a ``script`` of B M rows particles follow it instead of drawing, outside of their windows.
+    With a ``script`` of B M rows particles follow it instead of drawing, outside of their windows. ``watch`` is shown
+    every meeting at an observed event, before particles are resampled.
     """
-    smc = _Sweep(observed, proposal, keys, options, script)
+    smc = _Sweep(observed, proposal, keys, options, script, watch)
     smc.draw_start()
     while bool(smc.alive.any()):
         rows = (smc.particles.open & smc.alive[smc.stream]).nonzero()[:, 0]
@@ -93,9 +115,15 @@ class _Sweep:
     """One sweep over B streams: the state of Algorithm 1 and its procedures."""
 
     def __init__(
-        self, observed: Batch, proposal: Proposal, keys: Tensor, options: Options, script: Script | None
+        self,
+        observed: Batch,
+        proposal: Proposal,
+        keys: Tensor,
+        options: Options,
+        script: Script | None,
+        watch: Callable[[Meeting], None] | None,
     ) -> None:
-        self.script = script
+        self.script, self.watch = script, watch
         self.observed, self.proposal, self.model, self.options = observed, proposal, proposal.model, options
         B, self.M = len(observed.durations), options.particles
         device = observed.durations.device
@@ -226,14 +254,15 @@ class _Sweep:
         number = self.segment[streams]
         last = number == self.counts[streams]
         self._observe(streams[~last], number[~last])
-        weights = self.particles.log_weights.view(-1, self.M)[streams]
-        ess = effective_size(weights)
+        twist = torch.zeros(len(streams), self.M, dtype=torch.float64, device=streams.device)
+        twist[~last] = self._twist(streams[~last], number[~last])
+        ess = effective_size(self.particles.log_weights.view(-1, self.M)[streams] + twist)
         self.ess[streams, number] = ess
         scheme = self.options.scheme
         low = ess < self.options.ess_threshold * self.M if scheme is not None else torch.zeros_like(last)
         low = low & (ess > 0) & ~last
         if scheme is not None and bool(low.any()):
-            self._resample(scheme, streams[low], number[low])
+            self._resample(scheme, streams[low], number[low], twist[low])
         going = streams[~last]
         self._read(going, number[~last])
         self.segment[going] += 1
@@ -253,16 +282,33 @@ class _Sweep:
         rho = self.proposal.missingness.rates(time, self._context(state, rows)).gather(1, own)[:, 0]
         self.particles.log_weights[rows] += log_p.double() + torch.log1p(-rho.double())
 
-    def _resample(self, scheme: Scheme, streams: Tensor, number: Tensor) -> None:
-        """Procedure Resample: copy particles in proportion to their weights, which their mean replaces."""
-        weights = self.particles.log_weights.view(-1, self.M)[streams]
+    def _twist(self, streams: Tensor, number: Tensor) -> Tensor:
+        """log ψ of the particles of streams at an observed event, [n, M]: zero where the proposal has no twist."""
+        wanted = self.options.twist and self.proposal.is_twisted
+        nothing = torch.zeros(len(streams), self.M, dtype=torch.float64, device=streams.device)
+        if not len(streams) or not (wanted or self.watch is not None):
+            return nothing
+        rows = self._rows(streams)
+        state, time = take(self.particles.state, rows), self.edges[streams, number].repeat_interleave(self.M)
+        ahead = self.proposal.ahead(self.prepared, self.stream[rows], number.repeat_interleave(self.M))
+        if self.watch is not None:
+            weights = self.particles.log_weights.view(-1, self.M)[streams]
+            self.watch(Meeting(streams, number, state, ahead, time, weights))
+        return self.proposal.log_twist(state, ahead, time).double().view(-1, self.M) if wanted else nothing
+
+    def _resample(self, scheme: Scheme, streams: Tensor, number: Tensor, twist: Tensor) -> None:
+        """Procedure Resample: copy particles in proportion to their weights, which their mean replaces.
+
+        A twist counts in who is copied, and is taken out of the copies' weights again.
+        """
+        weights = self.particles.log_weights.view(-1, self.M)[streams] + twist
         self.log_evidence[streams] += log_mean(weights)
         counter = number[:, None] * self.M + torch.arange(self.M, device=weights.device)
         u = uniform(split(self.keys[streams], _RESAMPLE)[:, None], counter)
         parents = scheme(torch.softmax(weights, -1), u)
         rows = self._rows(streams)
         self.particles.copy_rows(rows, (streams[:, None] * self.M + parents).reshape(-1))
-        self.particles.log_weights[rows] = 0.0
+        self.particles.log_weights[rows] = -twist.gather(1, parents).reshape(-1)
         self.parents[streams, number] = parents.to(torch.int32)
         self.resampled[streams, number] = True
 

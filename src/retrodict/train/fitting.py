@@ -31,12 +31,14 @@ from retrodict.models.base import Model
 from retrodict.models.store import load_model
 from retrodict.proposals.base import Proposal
 from retrodict.proposals.store import load_proposal
+from retrodict.proposals.twisted import Twisted
 from retrodict.train.checkpoint import SafetensorsCheckpoints
 from retrodict.train.divergence import Divergence
 from retrodict.train.module import Fitting, Settings
 from retrodict.train.objective import Likelihood, Objective
 from retrodict.train.progress import EpochProgress
 from retrodict.train.run import Run
+from retrodict.train.twisting import Twisting
 
 
 def fit(
@@ -80,7 +82,9 @@ def fit(
     rate = fitted.learning_rate if learning_rate is None else learning_rate
     settings = Settings(batch_size, rate, patience, seed, weight_decay, averaging)
     objective: Objective
-    if isinstance(fitted, Proposal):
+    if isinstance(fitted, Twisted):
+        objective = Twisting(fitted, train, fitted.model.matched(dev), seed=seed, **options)
+    elif isinstance(fitted, Proposal):
         objective = Divergence(fitted, train, fitted.model.matched(dev), seed=seed, **options)
     else:
         objective = Likelihood(fitted, train, fitted.matched(dev), **options)

@@ -1,0 +1,44 @@
+"""A posterior for ArviZ: its plots, summaries and files work on what can be said of every draw."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from retrodict.errors import ModelError
+from retrodict.smc.posterior import Posterior
+
+
+def to_arviz(posterior: Posterior, draws: int, seed: int) -> Any:
+    """``count`` [draw, stream, type]; ``first_time`` and ``last_time`` [draw, stream], NaN where nothing is missing."""
+    try:
+        import arviz
+    except ImportError as error:
+        raise ModelError('to_arviz needs ArviZ. Install it: pip install "retrodict[arviz]".') from error
+    N, K = len(posterior), posterior.observed.num_types
+    count = np.zeros((1, draws, N, K), dtype=np.int64)
+    first, last = np.full((2, 1, draws, N), np.nan)
+    for d, drawn in enumerate(posterior.draws(draws, seed)):
+        np.add.at(count[0, d], (drawn.stream_of_event, drawn.event_types), 1)
+        some = drawn.lengths > 0
+        first[0, d, some] = drawn.event_times[drawn.offsets[:-1][some]]
+        last[0, d, some] = drawn.event_times[drawn.offsets[1:][some] - 1]
+    return arviz.from_dict(
+        posterior={"count": count, "first_time": first, "last_time": last},
+        constant_data={
+            "log_evidence": posterior.log_evidence,
+            "final_ess": posterior.diagnostics.final_ess,
+            "observed_count": posterior.observed.lengths,
+        },
+        coords={"stream": [str(i) for i in posterior.observed.ids], "type": list(posterior.observed.types)},
+        dims={
+            "count": ["stream", "type"],
+            "first_time": ["stream"],
+            "last_time": ["stream"],
+            "log_evidence": ["stream"],
+            "final_ess": ["stream"],
+            "observed_count": ["stream"],
+        },
+        attrs={"created_by": "retrodict", "particles": posterior.num_particles},
+    )
