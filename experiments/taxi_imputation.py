@@ -5,11 +5,11 @@
 
 The paper's two settings: all pick-ups hidden ("deterministic"), and every event hidden with probability 0.5
 ("stochastic"). Smoothers are trained first, in several ways (``smoothers.py``), kept in --runs and resumed; the best on
-dev is used. Then every method imputes all streams, and every cure for degeneracy the first 150 of them. For each:
+dev is used. Then every method imputes all streams, and every cure for degeneracy the first 100 of them. For each:
 effective sample size, seconds, distinct histories up to T/4, T/2 and 3T/4, the mean error of the expected number of
 missing events with its standard error, how often the truth lies in the central 90 % of that number's posterior, the
 distance of the exact consensus to the truth (predicting nothing costs as much as a deletion), and how often its 90 %
-intervals hold the event aligned to them. Results go to ``taxi_imputation.json`` beside this file.
+intervals hold the event aligned to them. Results go to ``taxi_imputation.json`` beside this file, into what is there.
 """
 
 from __future__ import annotations
@@ -82,9 +82,10 @@ def judge(posterior: rd.Posterior, truth: rd.StreamSet, seconds: float) -> dict[
         "count_error": round(float(error.mean()), 3),
         "count_error_se": round(float(error.std() / np.sqrt(len(error))), 3),
         "count_90_covered": round(covered(posterior, truth), 3),
-        "accepted": round(float(np.mean(posterior.diagnostics.accepted)), 3),
         "distance_per_event": {},
     }
+    if not np.isnan(posterior.diagnostics.accepted).all():
+        result["moves_accepted"] = round(float(np.mean(posterior.diagnostics.accepted)), 3)
     for cost in COSTS:
         decoded = posterior.consensus(cost)
         result["distance_per_event"][str(cost)] = round(transport_score(truth, decoded, cost).distance_per_event, 4)
@@ -102,10 +103,11 @@ def main() -> None:
     parser.add_argument("--streams", type=int, default=None, help="only the first so many")
     parser.add_argument("--particles", type=int, default=50)
     parser.add_argument("--methods", nargs="*", default=["methods", "cures"], help="either, both or none")
-    parser.add_argument("--cure-streams", type=int, default=150, help="cures are tried on the first so many streams")
+    parser.add_argument("--cures", nargs="*", default=None, help="only these")
+    parser.add_argument("--cure-streams", type=int, default=100, help="cures are tried on the first so many streams")
     parser.add_argument("--settings", nargs="*", default=["deterministic", "stochastic"])
     parser.add_argument("--ways", nargs="*", default=None, help="of training smoothers (smoothers.py)")
-    parser.add_argument("--twist-epochs", type=int, default=20)
+    parser.add_argument("--twist-epochs", type=int, default=8)
     parser.add_argument("--device", default="cpu")
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--runs", type=Path, default=Path("runs/taxi_imputation"))
@@ -118,7 +120,8 @@ def main() -> None:
     data = {"train": rd.StreamSet([s for part in parts for s in part], types=parts[0].types, axis=parts[0].axis)}
     data["dev"] = rd.read_events(options.data / "dev.jsonl.gz")
     streams = rd.read_events(options.data / f"{options.split}.jsonl.gz")[: options.streams]
-    report: dict[str, Any] = {
+    report: dict[str, Any] = json.loads(options.out.read_text()) if options.out.exists() else {}
+    report |= {
         "split": options.split,
         "streams": len(streams),
         "cure_streams": options.cure_streams,
@@ -139,12 +142,14 @@ def main() -> None:
         best = max(trained, key=lambda way: trained[way]["dev_smoothing"])
         smoother = fitted[best]
         observed, truth = missing.censor(streams, seed=1)
-        part = report[name] = {"missing_events": truth.num_events, "training": trained, "used": best}
+        part = report.setdefault(name, {})
+        part |= {"missing_events": truth.num_events, "training": trained, "used": best}
         part["log_q"] = log_q(smoother, observed, truth)
         print(best, json.dumps(part["log_q"]), flush=True)
         smoother = smoother.to(options.device)
         proposals = {"smoothing": smoother, "filtering": rd.Filtering(smoother.model, missing)}
-        if "cures" in options.methods:
+        cures = {cure: CURES[cure] for cure in options.cures or CURES}
+        if "cures" in options.methods and any(cure.get("proposal") == "twisted" for cure in cures.values()):
             proposals["twisted"] = rd.fit(
                 rd.Twisted.of(smoother),
                 data["train"],
@@ -154,8 +159,8 @@ def main() -> None:
                 device=options.device,
             )
             part["twist"] = proposals["twisted"].training_record
-        for group, choices, number in (("methods", METHODS, len(streams)), ("cures", CURES, options.cure_streams)):
-            part[group] = {}
+        for group, choices, number in (("methods", METHODS, len(streams)), ("cures", cures, options.cure_streams)):
+            part.setdefault(group, {})
             for method in choices if group in options.methods else ():
                 choice = {"particles": options.particles, **choices[method]}
                 proposal = proposals[choice.pop("proposal", "smoothing")]

@@ -120,6 +120,20 @@ def test_warnings_in_words():
     assert "one particle has more than half of the weight. Use more particles." in texts
 
 
+def test_a_collapsed_past_is_warned_of_and_cured():
+    """Resampling at every event leaves one ancestor of halfway; after moves there is nothing to warn of."""
+    model, mechanism = rd.Hawkes([0.5, 0.2], [[0.1, 0.9], [0.1, 0.1]], 3.0), rd.ByType([0.5, 0.5])
+    observed, _ = mechanism.censor(rd.simulate(model, 3, end=60.0, seed=1))
+    options = {"particles": 20, "ess_threshold": 1.1, "resample": "multinomial"}
+    collapsed = rd.impute(observed, rd.Filtering(model, mechanism), **options)
+    with pytest.warns(rd.DataNotice, match="2 more: fewer than 5 particles of halfway have descendants at the end"):
+        collapsed.warn()
+    moved = rd.impute(observed, rd.Filtering(model, mechanism), rejuvenate=1, **options)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        moved.warn()
+
+
 def test_impossible_requests_are_refused():
     proposal = rd.Filtering(rd.Poisson([1.0]), rd.ByType(0.5))
     stream = rd.EventStream([1.0], [0], end=2.0)

@@ -39,6 +39,12 @@ def impute(
     resample: Annotated[
         str, typer.Option(help="systematic, stratified, residual, multinomial or none.")
     ] = "systematic",
+    islands: Annotated[
+        int, typer.Option(help="Split the particles into independent runs, combined by evidence.", min=1)
+    ] = 1,
+    moves: Annotated[
+        int, typer.Option(help="Move every particle so many times after sampling, against degeneracy.", min=0)
+    ] = 0,
     draws: Annotated[Path | None, typer.Option(help="Where the draws go; by default beside the output.")] = None,
     seed: common.Seed = 0,
     stream: common.Stream = None,
@@ -74,6 +80,8 @@ def impute(
             particles,
             seed,
             resample,
+            islands=islands,
+            rejuvenate=moves,
             rows=max(particles, 3200),
             progress=lambda done: bar.update(task, completed=done),
         )

@@ -51,6 +51,12 @@ class Diagnostics:
         last = (~np.isnan(self.ess)).sum(1) - 1
         return self.ess[np.arange(len(self.ess)), last]
 
+    @property
+    def middle_ancestors(self) -> NDArray[np.float64]:
+        """How many distinct particles halfway (by observed events) still have descendants at the end, [N]."""
+        steps = (~np.isnan(self.ancestors)).sum(1)
+        return self.ancestors[np.arange(len(self.ancestors)), (steps - 1) // 2]
+
     def complaints(self, observed: StreamSet, log_evidence: NDArray[np.float64]) -> list[str]:
         """What is wrong, in words; empty where nothing is."""
         texts = []
@@ -77,6 +83,11 @@ class Diagnostics:
             fine & (self.largest_weight > 0.5),
             "one particle has more than half of the weight.",
             "Use more particles.",
+        )
+        complain(
+            fine & np.isnan(self.accepted) & (self.middle_ancestors < 5) & (self.final_ess >= 5),
+            "fewer than 5 particles of halfway have descendants at the end: earlier events look surer than they are.",
+            "Use more particles, a smoothing proposal, or moves after sampling (rejuvenate=10).",
         )
         with np.errstate(invalid="ignore"):
             # Compared with the other streams, per observed event: far below the rest means the model is surprised.
