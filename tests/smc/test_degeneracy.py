@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import math
+import sys
 
 import numpy as np
 import pytest
 import torch
 
 from retrodict.errors import ModelError
+from retrodict.events.batch import make_batch
+from retrodict.events.pairs import make_pairs
 from retrodict.events.stream import EventStream
 from retrodict.events.stream_set import StreamSet
 from retrodict.missingness import ByType
@@ -16,12 +19,19 @@ from retrodict.models import Poisson
 from retrodict.models.simulate import simulate
 from retrodict.models.start import StartAtom
 from retrodict.proposals import Filtering, Smoothing
+from retrodict.random import stream_keys
 from retrodict.smc import rejuvenate
+from retrodict.smc.compensator import Quadrature
 from retrodict.smc.impute import impute
+from retrodict.smc.islands import settle, unite
+from retrodict.smc.resampling import multinomial
+from retrodict.smc.sampler import Options, sequential_monte_carlo
+from retrodict.train.twisting import _truth
 from tests.conftest import random_neural_hawkes
 from tests.smc.test_exact import CASES, _random_smoothing, golden_case
 
 RUNS = 700
+smc_impute = sys.modules["retrodict.smc.impute"]  # the module; the name is also a function's
 
 
 def many(observed: StreamSet, count: int) -> StreamSet:
@@ -79,20 +89,36 @@ def test_moves_reach_the_start_atom():
     assert posterior.expected_count("a", 1e-9, 2.0).mean() == pytest.approx(1.2, abs=0.1)
 
 
+def errors_of_islands(name, kind, moves) -> tuple[float, list[float]]:
+    """z-scores of evidence and counts of 24 runs with 200 islands of 2, which only their evidence can put right."""
+    model, mechanism, observed, exact = golden_case(name)
+    proposal = proposal_of(kind, model, mechanism)
+    posterior = impute(observed, proposal, particles=400, seed=5, islands=200, rejuvenate=moves)
+    evidence = np.exp(posterior.log_evidence - exact["log_evidence"])
+    runs = math.sqrt(len(observed))
+    scores = []
+    for k in range(model.num_types):
+        error = evidence * (posterior.expected_count(k) - exact["E_count"][k])
+        scores.append(abs(error.mean()) / (error.std() / runs + 1e-12))
+    return abs(evidence.mean() - 1) / (evidence.std() / runs), scores
+
+
 @pytest.mark.parametrize("moves", [0, 3])
 @pytest.mark.parametrize("kind", ["filtering", "smoothing"])
 @pytest.mark.parametrize("name", CASES)
 def test_islands_are_exact(name, kind, moves):
-    """Evidence and counts of 24 runs with 5 islands of 80, with and without moves."""
-    model, mechanism, observed, exact = golden_case(name)
-    proposal = proposal_of(kind, model, mechanism)
-    posterior = impute(observed, proposal, particles=400, seed=5, islands=5, rejuvenate=moves)
-    evidence = np.exp(posterior.log_evidence - exact["log_evidence"])
-    runs = math.sqrt(len(observed))
-    assert abs(evidence.mean() - 1) < 3.3 * evidence.std() / runs
-    for k in range(model.num_types):
-        values, mean = posterior.expected_count(k), exact["E_count"][k]
-        assert abs((evidence * (values - mean)).mean()) <= 3.3 * (evidence * (values - mean)).std() / runs + 1e-12
+    evidence, counts = errors_of_islands(name, kind, moves)
+    assert evidence < 3.3
+    assert max(counts) < 3.3
+
+
+def test_islands_that_count_the_same_are_noticed(monkeypatch):
+    """The test above can fail: leave their evidence out of the islands' weights."""
+    plain = smc_impute.unite
+    blind = lambda run, islands: plain(run._replace(log_evidence=torch.zeros_like(run.log_evidence)), islands)  # noqa: E731
+    monkeypatch.setattr(smc_impute, "unite", blind)
+    evidence, counts = errors_of_islands(CASES[0], "smoothing", 0)
+    assert max(evidence, *counts) > 5
 
 
 def test_one_island_is_the_plain_run_and_the_first_of_several():
@@ -104,7 +130,47 @@ def test_one_island_is_the_plain_run_and_the_first_of_several():
         for ours, theirs in zip(plain.particles(i), split.particles(i)[:10], strict=True):
             np.testing.assert_allclose(ours.times, theirs.times, rtol=0, atol=1e-9)
     np.testing.assert_allclose(split.all_weights.sum(1), 1)
-    assert (split.diagnostics.ancestors[:, 0] <= 20).all()
+
+
+def test_islands_do_not_mix():
+    model, mechanism = random_neural_hawkes(seed=4), ByType(0.5)
+    observed, _ = mechanism.censor(simulate(model, 5, end=6.0, seed=1), seed=1)
+    batch, keys = settle(make_batch(observed, dtype=torch.float64), stream_keys(0, observed.ids), 2)
+    run = unite(sequential_monte_carlo(batch, Filtering(model, mechanism), keys, Options(10, multinomial, 1.1)), 2)
+    assert bool(run.resampled.any())
+    assert bool((run.parents[..., :10] < 10).all())
+    assert bool((run.parents[..., 10:] >= 10).all())
+
+
+def test_a_set_without_streams_is_imputed():
+    model, mechanism = random_neural_hawkes(), ByType(0.5)
+    nothing = StreamSet([], types=["0", "1", "2"])
+    for options in ({}, {"islands": 2}, {"rejuvenate": 1}):
+        assert len(impute(nothing, Filtering(model, mechanism), particles=4, **options)) == 0
+
+
+def test_the_resampling_before_moves_is_on_record():
+    model, mechanism = random_neural_hawkes(seed=4), ByType(0.5)
+    observed, _ = mechanism.censor(simulate(model, 5, end=6.0, seed=1), seed=1)
+    posterior = impute(observed, Filtering(model, mechanism), particles=30, resample=None, rejuvenate=1)
+    assert (posterior.diagnostics.resamplings == 1).all()
+    assert posterior.diagnostics.ancestors[:, 0].mean() < 30
+
+
+def test_scripts_are_followed_through_ties_and_from_the_start():
+    """Events at the start, tied with each other and tied with an observed one, in the order of a complete stream."""
+    model, mechanism = random_neural_hawkes(), ByType(0.5)
+    observed = StreamSet([EventStream([1.0, 3.0], [0, 1], end=3.0)], types=["0", "1", "2"])
+    missing = StreamSet([EventStream([0.0, 0.5, 0.5, 1.0, 3.0], [2, 0, 1, 2, 0], end=3.0)], types=["0", "1", "2"])
+    pairs = make_pairs(observed, missing, dtype=torch.float64)
+    keys = stream_keys(0, observed.ids)
+    options = Options(1, None, rule=Quadrature(16))
+    run = sequential_monte_carlo(pairs.observed, Filtering(model, mechanism), keys, options, _truth(pairs))
+    assert run.times[0, 0, : run.counts[0, 0]].tolist() == [0.0, 0.5, 0.5, 1.0, 3.0]
+    assert run.types[0, 0, : run.counts[0, 0]].tolist() == [2, 0, 1, 2, 0]
+    with torch.no_grad():
+        expected = model.batch_log_likelihood(pairs.complete) + mechanism.log_prob(observed, missing)
+    torch.testing.assert_close(run.log_weights[:, 0], expected)
 
 
 def test_moved_particles_do_not_depend_on_their_batch():

@@ -5,9 +5,11 @@ from __future__ import annotations
 import warnings
 
 import numpy as np
+import pyarrow.parquet as pq
 import pytest
 
 import retrodict as rd
+from retrodict.smc import rejuvenate
 from retrodict.smc.diagnostics import Diagnostics
 
 
@@ -90,6 +92,10 @@ def test_frames_and_files(posterior, tmp_path):
     for name in ("event_times", "event_types", "offsets", "all_weights", "log_evidence"):
         np.testing.assert_array_equal(getattr(loaded, name), getattr(posterior, name))
     np.testing.assert_array_equal(loaded.diagnostics.ess, posterior.diagnostics.ess)
+    # Posteriors saved before moves existed have no column for them.
+    table = pq.read_table(tmp_path / "p" / "streams.parquet")
+    pq.write_table(table.drop_columns(["accepted"]), tmp_path / "p" / "streams.parquet")
+    assert np.isnan(rd.load_posterior(tmp_path / "p").diagnostics.accepted).all()
     (tmp_path / "p" / "draws.parquet").write_bytes(b"junk")
     with pytest.raises(rd.DataError, match="not a saved posterior, or it is damaged"):
         rd.load_posterior(tmp_path / "p")
@@ -120,18 +126,30 @@ def test_warnings_in_words():
     assert "one particle has more than half of the weight. Use more particles." in texts
 
 
-def test_a_collapsed_past_is_warned_of_and_cured():
+def test_a_collapsed_past_is_warned_of_and_cured(monkeypatch):
     """Resampling at every event leaves one ancestor of halfway; after moves there is nothing to warn of."""
     model, mechanism = rd.Hawkes([0.5, 0.2], [[0.1, 0.9], [0.1, 0.1]], 3.0), rd.ByType([0.5, 0.5])
-    observed, _ = mechanism.censor(rd.simulate(model, 3, end=60.0, seed=1))
+    observed, _ = mechanism.censor(rd.simulate(model, 3, end=40.0, seed=1))
     options = {"particles": 20, "ess_threshold": 1.1, "resample": "multinomial"}
     collapsed = rd.impute(observed, rd.Filtering(model, mechanism), **options)
-    with pytest.warns(rd.DataNotice, match="2 more: fewer than 5 particles of halfway have descendants at the end"):
+    with pytest.warns(rd.DataNotice, match="2 more: fewer than 5 different guesses of its first half are left"):
         collapsed.warn()
-    moved = rd.impute(observed, rd.Filtering(model, mechanism), rejuvenate=1, **options)
+    moved = rd.impute(observed, rd.Filtering(model, mechanism), rejuvenate=10, **options)
+    assert moved.distinct_histories(20.0).min() >= 5
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         moved.warn()
+    plain = rejuvenate.sequential_monte_carlo
+
+    def never_better(*arguments):
+        run = plain(*arguments)
+        run.log_weights[:, 20:] = -1e9
+        return run
+
+    monkeypatch.setattr(rejuvenate, "sequential_monte_carlo", never_better)
+    stuck = rd.impute(observed, rd.Filtering(model, mechanism), rejuvenate=1, **options)
+    with pytest.warns(rd.DataNotice, match="2 more: fewer than 5 different guesses"):
+        stuck.warn()
 
 
 def test_impossible_requests_are_refused():

@@ -168,3 +168,15 @@ def test_draws_are_paired_with_what_was_observed():
         torch.testing.assert_close(pairs.complete.gaps[rows][:, : width + 1], plain.complete.gaps)
         with torch.no_grad():
             torch.testing.assert_close(proposal.batch_log_prob(pairs)[rows], proposal.batch_log_prob(plain))
+
+
+def test_a_run_for_another_model_or_mechanism_is_not_taken_for_this_one(tmp_path):
+    """Neither finished nor half-way: a smoother belongs to its model and its missing rates."""
+    streams = rd.simulate(random_neural_hawkes(seed=2), 20, end=2.0, seed=1)
+    first, second = random_neural_hawkes(seed=2), random_neural_hawkes(seed=3)
+    rd.fit(rd.Smoothing(first, rd.ByType(0.5), 4), streams, streams, epochs=1, progress=False, directory=tmp_path)
+    before = second.readout.detach().clone()
+    for other in (rd.Smoothing(second, rd.ByType(0.5), 4), rd.Smoothing(first, rd.ByType(0.6), 4)):
+        with pytest.raises(rd.TrainingError, match="another model and mechanism"):
+            rd.fit(other, streams, streams, epochs=1, progress=False, directory=tmp_path)
+    assert torch.equal(second.readout, before)

@@ -2,9 +2,9 @@
 
     model, streams = synthetic(seed=0)
 
-All parameters of the process are uniform in [-1, 1] and there are 4 types. A stream is the first I events of the
-process, I uniform in {11, ..., 20}, and ends at the last of them: that a stream ends with an event is part of the
-recipe, which the process itself knows nothing of.
+All weights of the process are uniform in [-1, 1] (softplus scales are 1) and there are 4 types. A stream is the first
+I events of the process, I uniform in {11, ..., 20}, and ends at the last of them: that a stream ends with an event is
+part of the recipe, which the process itself knows nothing of.
 """
 
 from __future__ import annotations

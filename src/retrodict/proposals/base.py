@@ -136,7 +136,8 @@ class Proposal(nn.Module, ABC):
             extra = extra.unflatten(0, segment.shape)
             inside = inside + extra[:, :, :-1]
             at_events = at_events + extra[:, :-1, -1]
-        context = Context(batch.starts[:, None, None].expand(times.shape), stream[..., None].expand(times.shape))
+        whose = (batch.starts, pairs.index)
+        context = Context(*(x[:, None, None].expand(times.shape) for x in whose))
         rho = self.missingness.rates(times, context).to(inside.dtype)
         areas = ((rho[:, :, :-1] * self.model.activate(inside)).sum(-1) @ weights) * batch.gaps
         own = at_events.gather(-1, batch.types[..., None])[..., 0]
@@ -152,7 +153,7 @@ class Proposal(nn.Module, ABC):
         batch = pairs.complete
         rows = torch.arange(len(batch.durations), device=logs.device)
         ahead = self.ahead(prepared, rows, torch.zeros_like(rows))
-        start = self.start_log_probs(ahead, Context(batch.starts, rows))
+        start = self.start_log_probs(ahead, Context(batch.starts, pairs.index))
         if not logs.shape[1]:
             return start[:, :1]
         at_start = batch.mask[:, 0] & (batch.times[:, 0] == 0)

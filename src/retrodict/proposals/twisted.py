@@ -46,14 +46,16 @@ class Twisted(Smoothing):
             last,
         )
         self.to(model.device, model.dtype)
+        for name, parameter in self.named_parameters():
+            parameter.requires_grad_(name.startswith("twist."))
 
     @classmethod
     def of(cls, smoother: Smoothing, twist_size: int = 64) -> Twisted:
         """A twist for a trained smoother, whose weights are copied and stay as they are."""
+        if not isinstance(smoother, Smoothing):
+            raise ModelError(f"a twist is for a trained Smoothing proposal, not for {type(smoother).__name__}.")
         made = cls(smoother.model, smoother.given_missingness, smoother.hidden_size, twist_size)
         made.load_state_dict(smoother.state_dict(), strict=False)
-        for name, parameter in made.named_parameters():
-            parameter.requires_grad_(name.startswith("twist."))
         return made
 
     def config(self) -> dict[str, Any]:

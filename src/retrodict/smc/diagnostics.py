@@ -57,7 +57,9 @@ class Diagnostics:
         steps = (~np.isnan(self.ancestors)).sum(1)
         return self.ancestors[np.arange(len(self.ancestors)), (steps - 1) // 2]
 
-    def complaints(self, observed: StreamSet, log_evidence: NDArray[np.float64]) -> list[str]:
+    def complaints(
+        self, observed: StreamSet, log_evidence: NDArray[np.float64], past_is_thin: NDArray[np.bool_]
+    ) -> list[str]:
         """What is wrong, in words; empty where nothing is."""
         texts = []
 
@@ -85,9 +87,9 @@ class Diagnostics:
             "Use more particles.",
         )
         complain(
-            fine & np.isnan(self.accepted) & (self.middle_ancestors < 5) & (self.final_ess >= 5),
-            "fewer than 5 particles of halfway have descendants at the end: earlier events look surer than they are.",
-            "Use more particles, a smoothing proposal, or moves after sampling (rejuvenate=10).",
+            fine & past_is_thin & (self.final_ess >= 5),
+            "fewer than 5 different guesses of its first half are left: earlier events look surer than they are.",
+            "Use more particles, a smoothing proposal, or (more) moves after sampling.",
         )
         with np.errstate(invalid="ignore"):
             # Compared with the other streams, per observed event: far below the rest means the model is surprised.

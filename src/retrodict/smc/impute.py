@@ -76,7 +76,8 @@ def impute(
         max_events,
     )
     parts, done = [], 0
-    groups = batches_by_length(observed.lengths, max(1, rows // particles)) or [np.zeros(0, dtype=np.int64)]
+    at_once = particles * (2 if rejuvenate else 1)
+    groups = batches_by_length(observed.lengths, max(1, rows // at_once)) or [np.zeros(0, dtype=np.int64)]
     for index in groups:
         batch = make_batch(observed, index, dtype=model.dtype, device=model.device)
         keys = stream_keys(seed, [observed.ids[i] for i in index]).to(model.device)

@@ -40,18 +40,19 @@ def unite(run: Run, islands: int) -> Run:
     shares = torch.log_softmax(run.log_weights, 1).view(B, islands, M) + evidence[..., None]
     weights = torch.where(torch.isnan(shares), -torch.inf, shares).reshape(B, islands * M)
     offsets = (torch.arange(islands, device=evidence.device) * M)[None, :, None, None]
-    parents = (run.parents.view(B, islands, -1, M) + offsets).transpose(1, 2).reshape(B, -1, islands * M)
-    ess = run.ess.view(B, islands, -1).sum(1)
+    S, C = run.ess.shape[1], run.times.shape[2]
+    parents = (run.parents.view(B, islands, S, M) + offsets).transpose(1, 2).reshape(B, S, islands * M)
+    ess = run.ess.view(B, islands, S).sum(1)
     last = (~torch.isnan(ess)).sum(1) - 1
     ess[torch.arange(B, device=ess.device), last] = effective_size(weights)
     return Run(
-        times=run.times.view(B, islands * M, -1),
-        types=run.types.view(B, islands * M, -1),
+        times=run.times.view(B, islands * M, C),
+        types=run.types.view(B, islands * M, C),
         counts=run.counts.view(B, islands * M),
         log_weights=weights,
         log_evidence=log_mean(evidence),
         ess=ess,
         parents=parents.to(run.parents.dtype),
-        resampled=run.resampled.view(B, islands, -1).any(1),
+        resampled=run.resampled.view(B, islands, S).any(1),
         accepted=None if run.accepted is None else run.accepted.view(B, islands).mean(1),
     )

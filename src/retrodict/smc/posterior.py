@@ -104,14 +104,21 @@ class Posterior:
         """How many different guesses there are of what is missing up to ``time`` (one, or one a stream), [N].
 
         Particles that share their early events say the same thing several times: where few are distinct, do not trust
-        how sure they seem. (Guesses that nothing is missing there count as one.)
+        how sure they seem. (Guesses that nothing is missing there count as one; those of no weight do not count.)
         """
-        until = np.broadcast_to(np.asarray(time, dtype=np.float64), len(self))
+        given = np.asarray(time, dtype=np.float64)
+        if given.shape not in ((), (len(self),)):
+            raise DataError(
+                f"{given.size} times were given for {len(self)} streams", remedy="give one, or one a stream"
+            )
+        until = np.broadcast_to(given, len(self))
         result = np.zeros(len(self), dtype=np.int64)
         for i in range(len(self)):
             spans = self.offsets[i * self.num_particles : (i + 1) * self.num_particles + 1]
             seen = set()
-            for a, b in pairwise(spans):
+            for (a, b), weight in zip(pairwise(spans), self.all_weights[i], strict=True):
+                if weight == 0:
+                    continue
                 early = a + int(np.searchsorted(self.event_times[a:b], until[i], side="right"))
                 seen.add((self.event_times[a:early].tobytes(), self.event_types[a:early].tobytes()))
             result[i] = len(seen)
@@ -211,7 +218,7 @@ class Posterior:
         """
         from retrodict.smc.to_arviz import to_arviz
 
-        return to_arviz(self, draws or self.num_particles, seed)
+        return to_arviz(self, self.num_particles if draws is None else draws, seed)
 
     def save(self, directory: str | os.PathLike[str]) -> Path:
         """Write the posterior into a folder of Parquet files."""
@@ -221,8 +228,19 @@ class Posterior:
 
     def warn(self) -> None:
         """Say in words, as one notice each, what should keep you from trusting the answer."""
-        for text in self.diagnostics.complaints(self.observed, self.log_evidence):
+        for text in self.diagnostics.complaints(self.observed, self.log_evidence, self._past_is_thin()):
             warnings.warn(text, DataNotice, stacklevel=3)
+
+    def _past_is_thin(self) -> NDArray[np.bool_]:
+        """Whether fewer than 5 particles of halfway live on; after moves, whether fewer than 5 of them differ, [N]."""
+        half = self.observed.starts + 0.5 * self.observed.durations
+        particle = self._particle_of_event()
+        early = particle[self.event_times <= half[particle // self.num_particles]]
+        counts = np.bincount(early, minlength=self.all_weights.size).reshape(self.all_weights.shape)
+        something = (self.all_weights * counts).sum(1) >= 1  # where nothing is missing, all guesses are alike
+        moved = ~np.isnan(self.diagnostics.accepted)
+        thin = np.where(moved, self.distinct_histories(half) < 5, self.diagnostics.middle_ancestors < 5)
+        return something & thin & (self.num_particles >= 10)
 
     def _particle_of_event(self) -> NDArray[np.int64]:
         return np.repeat(np.arange(len(self.offsets) - 1), np.diff(self.offsets))

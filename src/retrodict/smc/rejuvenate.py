@@ -6,8 +6,8 @@ draws the missing events there afresh from q (which reads the observed future) a
     z -> z'   with probability min(1, [p(x, z') / q_W(z')] / [p(x, z) / q_W(z)])
 
 where q_W is q of the events in the window. Each move leaves the posterior p(z | x) as it is, whatever q, so weights
-stay as they were; the particles are first resampled to equal weights. Windows are anywhere in the stream and of any
-width from all of it to a 64th (small ones are accepted more often, large ones change more).
+stay as they were; the particles are first resampled to equal weights. Windows are anywhere in the stream and between
+all of it and a 64th wide, cut at both ends (small ones are accepted more often, large ones change more).
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from torch import Tensor
 from retrodict.events.batch import Batch
 from retrodict.proposals.base import Proposal
 from retrodict.random import split, uniform
+from retrodict.smc.compensator import Quadrature
 from retrodict.smc.propose import Thinning
 from retrodict.smc.resampling import systematic
 from retrodict.smc.sampler import Options, Run, sequential_monte_carlo
@@ -27,7 +28,7 @@ from retrodict.smc.script import Script
 
 _MOVES = 7  # a branch of each stream's random numbers; round r has branch r of it
 _RESAMPLE, _WHERE, _WIDTH, _ACCEPT, _DRAW = range(5)
-_NARROWEST = 64  # windows span at least this fraction of a stream
+_NARROWEST = 64  # windows are at least this fraction of a stream wide, before they are cut at its ends
 
 
 def rejuvenate(observed: Batch, run: Run, proposal: Proposal, keys: Tensor, rounds: int, options: Options) -> Run:
@@ -39,9 +40,13 @@ def rejuvenate(observed: Batch, run: Run, proposal: Proposal, keys: Tensor, roun
     parents = systematic(weights, uniform(split(keys, _RESAMPLE)[:, None], number))
     wide = parents[..., None].expand_as(run.times)
     times, types, counts = run.times.gather(1, wide), run.types.gather(1, wide), run.counts.gather(1, parents)
+    stream, last = torch.arange(B, device=keys.device), observed.mask.sum(1)
+    ancestry, resampled = run.parents.clone(), run.resampled.clone()
+    ancestry[stream, last], resampled[stream, last] = parents.to(ancestry.dtype), True
     whole = observed.durations[:, None]
     accepted = torch.zeros(B, dtype=torch.float64, device=keys.device)
-    plain = replace(options, particles=2 * M, scheme=None, sampler=Thinning())
+    # Exact draws and exact integrals: with random points each round would be after another posterior.
+    plain = replace(options, particles=2 * M, scheme=None, sampler=Thinning(), rule=Quadrature())
     for r in range(rounds):
         at = split(keys, 8 + r)
         u = [uniform(split(at, branch)[:, None], number) for branch in (_WHERE, _WIDTH, _ACCEPT)]
@@ -57,9 +62,14 @@ def rejuvenate(observed: Batch, run: Run, proposal: Proposal, keys: Tensor, roun
         counts = torch.where(moved, swept.counts[:, M:], counts)
         accepted += moved.double().mean(1)
     return run._replace(
-        times=times, types=types, counts=counts, log_weights=torch.zeros_like(run.log_weights),
+        times=times,
+        types=types,
+        counts=counts,
+        log_weights=torch.zeros_like(run.log_weights),
+        parents=ancestry,
+        resampled=resampled,
         accepted=accepted / max(rounds, 1),
-    )  # fmt: skip
+    )
 
 
 def _script(times: Tensor, types: Tensor, counts: Tensor, left: Tensor, right: Tensor) -> Script:

@@ -124,6 +124,7 @@ class _Sweep:
         watch: Callable[[Meeting], None] | None,
     ) -> None:
         self.script, self.watch = script, watch
+        self.followed = torch.zeros(len(keys) * options.particles, dtype=torch.int64, device=keys.device)
         self.observed, self.proposal, self.model, self.options = observed, proposal, proposal.model, options
         B, self.M = len(observed.durations), options.particles
         device = observed.durations.device
@@ -161,6 +162,7 @@ class _Sweep:
             counts = self.script.left[rows] <= 0
             outcome = torch.where(counts & self.script.drawn[rows], outcome, self.script.at_start(rows))
             own_q = torch.where(counts, log_q.gather(1, outcome[:, None])[:, 0], 0.0)
+            self.followed[rows] = (self.script.at_start(rows) > 0).long()
         time = torch.zeros(len(rows), dtype=torch.float64, device=rows.device)
         rho = self.proposal.missingness.rates(time, context)
         log_p = self.model.start_atom.log_probs[outcome]
@@ -204,9 +206,12 @@ class _Sweep:
         """The same round for rows whose events are given."""
         if not len(rows):
             return
-        p = self.particles
-        ahead = self.proposal.ahead(self.prepared, self.stream[rows], self.segment[self.stream[rows]])
-        step = script.step(rows, p.now[rows], script.horizon(rows, p.now[rows], right), p.window[rows])
+        p, number = self.particles, self.segment[self.stream[rows]]
+        ahead = self.proposal.ahead(self.prepared, self.stream[rows], number)
+        reach = script.horizon(rows, p.now[rows], right)
+        self.followed[rows] = script.catch_up(rows, self.followed[rows], p.now[rows])
+        step = script.step(rows, self.followed[rows], reach, number == self.counts[self.stream[rows]], p.window[rows])
+        self.followed[rows] += step.found.long()
         self._take_step(rows, take(p.state, rows), ahead, step, right)
 
     def _take_step(self, rows: Tensor, state: Any, ahead: Any, step: Step, right: Tensor) -> None:
@@ -328,8 +333,8 @@ class _Sweep:
         p = self.particles
         weights = p.log_weights.view(B, self.M)
         return Run(
-            times=p.times.view(B, self.M, -1),
-            types=p.types.view(B, self.M, -1),
+            times=p.times.view(B, self.M, p.times.shape[1]),
+            types=p.types.view(B, self.M, p.types.shape[1]),
             counts=p.counts.view(B, self.M),
             log_weights=weights,
             log_evidence=self.log_evidence + log_mean(weights),

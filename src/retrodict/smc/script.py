@@ -38,16 +38,23 @@ class Script:
         edge = torch.where(now < left, left, torch.where(now < stop, stop, torch.inf))
         return torch.where(self.drawn[rows], torch.minimum(edge, right), right)
 
-    def step(self, rows: Tensor, now: Tensor, right: Tensor, window: Tensor) -> Step:
-        """The next scripted event after ``now``, or else ``right``."""
-        times = self.times[rows]
-        column = torch.searchsorted(times, now[:, None].contiguous(), right=True)
-        inside = column < times.shape[1]
-        column = column.clamp(max=times.shape[1] - 1)
-        time = torch.where(inside, times.gather(1, column), torch.inf)[:, 0]
-        found = time <= right
+    def catch_up(self, rows: Tensor, followed: Tensor, now: Tensor) -> Tensor:
+        """How many events of their scripts rows are done with; those of a window that was drawn are skipped, [R]."""
+        left_behind = torch.searchsorted(self.times[rows], self.right[rows][:, None].contiguous(), right=True)[:, 0]
+        past = self.drawn[rows] & (now >= self.right[rows])
+        return torch.where(past, torch.maximum(followed, left_behind), followed)
+
+    def step(self, rows: Tensor, followed: Tensor, right: Tensor, is_last: Tensor, window: Tensor) -> Step:
+        """The next scripted event, or else ``right``.
+
+        An event at the very time of an observed one comes after it, so one at ``right`` belongs to the next segment
+        unless this ``is_last``.
+        """
+        column = followed.clamp(max=self.times.shape[1] - 1)
+        time = torch.where(followed < self.times.shape[1], self.times[rows, column], torch.inf)
+        found = torch.where(is_last, time <= right, time < right)
         stop = torch.where(found, time, right)
-        return Step(found, stop, self.types[rows].gather(1, column)[:, 0], stop, window)
+        return Step(found, stop, self.types[rows, column], stop, window)
 
     def at_start(self, rows: Tensor) -> Tensor:
         """What is scripted for the start instant: 0 for nothing, 1 + k for an event of type k, [R]."""

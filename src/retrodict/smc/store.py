@@ -88,7 +88,7 @@ def load_posterior(directory: str | os.PathLike[str]) -> Posterior:
         stack("ancestors"),
         streams["resamplings"].to_numpy(),
         weights.max(1, initial=0.0),
-        streams["accepted"].to_numpy(),
+        streams["accepted"].to_numpy() if "accepted" in streams.column_names else np.full(len(weights), np.nan),
     )
     return Posterior(
         read_events(path / "observed.parquet"),

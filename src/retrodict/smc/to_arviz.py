@@ -16,6 +16,8 @@ def to_arviz(posterior: Posterior, draws: int, seed: int) -> Any:
         import arviz
     except ImportError as error:
         raise ModelError('to_arviz needs ArviZ. Install it: pip install "retrodict[arviz]".') from error
+    if not (isinstance(draws, int) and draws > 0):
+        raise ModelError(f"draws must be a positive whole number, but is {draws!r}.")
     N, K = len(posterior), posterior.observed.num_types
     count = np.zeros((1, draws, N, K), dtype=np.int64)
     first, last = np.full((2, 1, draws, N), np.nan)

@@ -35,7 +35,7 @@ from retrodict.random import split, stream_keys
 from retrodict.smc.sampler import Options, sequential_monte_carlo
 from retrodict.train.objective import Objective
 
-_DEV_MASK = 1_000_003  # the seed of the one mask that dev streams keep
+_DEV_MASK = 999_999_937  # the seed of the one mask that dev streams keep
 
 
 class Divergence(Objective):
@@ -68,8 +68,8 @@ class Divergence(Objective):
             simulated = float(bool(((rates == 0) | (rates == 1)).all()))
         if not simulated >= 0:
             raise ModelError(f"simulated, a share of the training streams, must not be negative, but is {simulated!r}.")
-        if draws < 1:
-            raise ModelError(f"draws must be at least 1, but is {draws!r}.")
+        if not (isinstance(draws, int) and draws > 0):
+            raise ModelError(f"draws must be a positive whole number, but is {draws!r}.")
         self.module = self.proposal = proposal
         self.train, self.dev, self.seed = train, dev, seed
         self.beta, self.fresh_masks, self.simulated, self.num_draws = beta, fresh_masks, simulated, draws

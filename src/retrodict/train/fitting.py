@@ -11,6 +11,7 @@ last whole epoch and ends with the same model as a run that was never interrupte
 from __future__ import annotations
 
 import contextlib
+import hashlib
 import importlib.util
 import logging
 import os
@@ -65,7 +66,8 @@ def fit(
     function that makes a model for the training streams. Without ``dev`` a tenth of ``train`` is set aside. Training
     stops after ``patience`` epochs without a better dev log-likelihood, or after ``epochs``. With a ``directory``
     everything is kept there and ``resume`` goes on with what it finds; without one nothing is left behind. Further
-    ``options`` are the objective's: for a proposal ``beta``, ``fresh_masks``, ``simulated`` (``train/divergence.py``).
+    ``options`` are the objective's: for a proposal ``beta``, ``fresh_masks``, ``simulated``, ``draws``
+    (``train/divergence.py``), for a twist ``particles``, ``per_epoch`` (``train/twisting.py``).
     """
     for name, value in (("epochs", epochs), ("batch_size", batch_size), ("patience", patience)):
         if value < 1:
@@ -90,7 +92,7 @@ def fit(
         objective = Likelihood(fitted, train, fitted.matched(dev), **options)
     with contextlib.ExitStack() as stack:
         folder = directory or stack.enter_context(tempfile.TemporaryDirectory())
-        about = {"kind": fitted.kind, "config": _rounded(fitted.config())}
+        about = {"kind": fitted.kind, "config": _rounded(fitted.config()), **_given(fitted)}
         run = Run(Path(folder), objective, settings, about)
         if resume and run.is_finished(epochs):
             warnings.warn(f"{folder}: this fit had finished; its model was loaded", DataNotice, stacklevel=2)
@@ -220,6 +222,21 @@ def _check_data(train: StreamSet, dev: StreamSet | None, seed: int) -> tuple[Str
     elif len(dev) == 0:
         raise DataError("there are no dev streams", remedy="give some, or leave dev out to set a tenth aside")
     return train, dev
+
+
+def _given(fitted: Model | Proposal) -> dict[str, Any]:
+    """What a proposal is fitted for and does not change: its mechanism and its model, a part of the run's identity."""
+    if not isinstance(fitted, Proposal):
+        return {}
+    digest = hashlib.blake2b(digest_size=8)
+    for name, parameter in sorted(fitted.named_parameters()):
+        if not parameter.requires_grad:
+            digest.update(name.encode() + parameter.detach().cpu().numpy().tobytes())
+    try:
+        mechanism = fitted.given_missingness.config()
+    except ModelError:  # a mechanism that cannot be saved: nor will the proposal be
+        mechanism = {}
+    return {"model and mechanism": {"weights": digest.hexdigest(), "missingness": mechanism}}
 
 
 def _become(model: Model | Proposal, loaded: Model | Proposal) -> None:

@@ -42,7 +42,7 @@ class Run:
     def is_finished(self, epochs: int) -> bool:
         """Whether this very fit came to its end here before: it stopped early, or after as many epochs."""
         found = self._read()
-        if found is None or any(found.get(k) != v for k, v in self.identity.items()):
+        if found is None or self._differences(found):
             return False
         return bool(found.get("stopped_early")) or found.get("epochs", 0) >= epochs
 
@@ -50,10 +50,10 @@ class Run:
         """Claim the folder; returns the checkpoint to resume from, if there is one."""
         found = self._read()
         if found is not None and resume and self.last.exists():
-            differs = [k for k in self.identity if found.get(k) != self.identity[k]]
+            differs = self._differences(found)
             if differs:
                 raise TrainingError(
-                    f"{self.folder} holds a run with another {' and '.join(differs)}. Fit into another "
+                    f"{self.folder} holds a run with another {', '.join(differs)}. Fit into another "
                     "directory, repeat the call as it was to resume, or start anew with resume=False."
                 )
             return self.last
@@ -70,6 +70,11 @@ class Run:
     def callbacks(self) -> list[pl.Callback]:
         """Checkpoints after every epoch (to resume), of the best epoch (to keep), and the metrics table."""
         return [_Metrics(self.folder / "metrics.csv"), _Checkpoints(self.best, self.last)]
+
+    def _differences(self, found: dict[str, Any]) -> list[str]:
+        """In what a run found here is another one; what earlier versions did not write is not held against them."""
+        later = {"objective", "model and mechanism"}
+        return [k for k, v in self.identity.items() if found.get(k) != v and (k in found or k not in later)]
 
     def _read(self) -> dict[str, Any] | None:
         file = self.folder / "run.json"

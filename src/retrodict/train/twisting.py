@@ -2,8 +2,9 @@
 
 At observed event i, weighted particles are draws from p(z up to t_i | x up to t_i), and the true missing events are a
 draw from p(z up to t_i | all of x). The ratio of the two densities is p(x after t_i | z, x up to t_i), up to a constant
-of the stream: what ψ should be. A classifier that has to pick the truth out from among M particles learns just this
-ratio (noise-contrastive estimation; Gutmann and Hyvärinen, 2010), and the constant does not matter to it:
+of the stream: what ψ should be. A classifier that has to pick the truth out from among M draws learns this ratio
+(noise-contrastive estimation; Gutmann and Hyvärinen, 2010), and the constant does not matter to it. Weighted particles
+stand in for the draws, which is the same as M grows:
 
     loss = -log [ ψ(truth) / (ψ(truth) + M Σ_m w_m ψ(particle m)) ],   summed over observed events
 """
@@ -18,6 +19,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from retrodict.errors import ModelError
 from retrodict.events.batch import Batch, batches_by_length
 from retrodict.events.pairs import PairBatch, make_pairs
 from retrodict.events.stream_set import StreamSet
@@ -28,7 +30,7 @@ from retrodict.smc.sampler import Meeting, Options, sequential_monte_carlo
 from retrodict.smc.script import Script
 from retrodict.train.objective import Objective
 
-_DEV_MASK = 1_000_003  # the seed of the one mask that dev streams keep
+_DEV_MASK = 999_999_937  # the seed of the one mask that dev streams keep
 
 
 class Twisting(Objective):
@@ -38,6 +40,9 @@ class Twisting(Objective):
         self, proposal: Twisted, train: StreamSet, dev: StreamSet, *, seed: int = 0, particles: int = 16,
         per_epoch: int = 500,
     ) -> None:  # fmt: skip
+        for name, value in (("particles", particles), ("per_epoch", per_epoch)):
+            if not (isinstance(value, int) and value > 0):
+                raise ModelError(f"{name} must be a positive whole number, but is {value!r}.")
         self.module = self.proposal = proposal
         self.train, self.dev, self.seed = train, dev[:per_epoch], seed
         self.particles, self.per_epoch = particles, per_epoch
