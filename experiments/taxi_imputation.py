@@ -71,6 +71,7 @@ def judge(posterior: rd.Posterior, truth: rd.StreamSet, seconds: float) -> dict[
     error = posterior.expected_count() - truth.lengths
     starts, durations = posterior.observed.starts, posterior.observed.durations
     result: dict[str, Any] = {
+        "streams": len(truth),
         "particles": M,
         "seconds_per_stream": round(seconds / len(truth), 4),
         "final_ess_share": round(float(posterior.diagnostics.final_ess.mean()) / M, 4),
