@@ -18,8 +18,24 @@ _BLOCK_BYTES = {"cpu": 1 << 18, "cuda": 1 << 28}
 
 
 def project(cells: Cells, elapsed: Tensor, readout: Tensor) -> Tensor:
-    """v_k · h(t) at ``elapsed`` [N, Q] after each of N events; cells [N, D], readout [K, D] -> [N, Q, K]."""
-    return _Project.apply(*cells, elapsed, readout)
+    """v_k · h(t) at ``elapsed`` [N, Q] after each of N events; cells [N, D], readout [K, D] -> [N, Q, K].
+
+    Gradients flow to the cells and the readout, not to the times.
+    """
+    if torch.is_grad_enabled():
+        return _Project.apply(*cells, elapsed, readout)
+    result = cells.start.new_empty(*elapsed.shape, len(readout))
+    across = readout.t().contiguous()
+    for rows in _blocks(elapsed, cells.start.shape[1]):
+        start, target, decay, output = (field[rows, None] for field in cells)
+        cell = torch.addcmul(target, start - target, torch.mul(decay, -elapsed[rows, :, None]).exp_())
+        torch.matmul(_tanh_(cell).mul_(output), across, out=result[rows])
+    return result
+
+
+def _tanh_(x: Tensor) -> Tensor:
+    """tanh in place, by way of the logistic function: several times faster on a CPU."""
+    return x.mul_(2).sigmoid_().mul_(2).sub_(1)
 
 
 def _blocks(elapsed: Tensor, width: int) -> list[slice]:
@@ -49,8 +65,7 @@ class _Project(torch.autograd.Function):
             torch.mul(decay[rows, None], -elapsed[rows, :, None], out=e).exp_()
             low = target[rows, None]
             torch.addcmul(low, (start[rows] - target[rows])[:, None], e, out=s)
-            s.mul_(2).sigmoid_().mul_(2).sub_(1)  # tanh, several times faster on a CPU
-            torch.matmul(output[rows, None] * s, across, out=result[rows])
+            torch.matmul(output[rows, None] * _tanh_(s), across, out=result[rows])
         ctx.save_for_backward(start, target, output, elapsed, readout, fade, squashed)
         return result
 
