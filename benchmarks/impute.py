@@ -17,24 +17,14 @@ import json
 import resource
 import subprocess
 import sys
-import time
 
 import numpy as np
 import torch
+from timing import timed
 
 import retrodict as rd
 
 TYPES = 10
-
-
-def seconds(run, device: str) -> float:
-    if device == "cuda":
-        torch.cuda.synchronize()
-    begin = time.perf_counter()
-    run()
-    if device == "cuda":
-        torch.cuda.synchronize()
-    return time.perf_counter() - begin
 
 
 def peak_mib(device: str) -> float:
@@ -49,7 +39,7 @@ def floor(updates: float, rows: int, hidden: int, device: str) -> float:
     states = torch.randn(rows, hidden, device=device)
     times = []
     for _ in range(7):
-        times.append(seconds(lambda: states @ weights, device))
+        times.append(timed(lambda: states @ weights, device))
     return min(times) * updates / rows
 
 
@@ -76,7 +66,7 @@ def measure(length: int, particles: int, options: argparse.Namespace) -> dict[st
     before = peak_mib(options.device)
     took = []
     for _ in range(options.repeat):
-        took.append(seconds(lambda: impute(observed, particles), options.device))
+        took.append(timed(lambda: impute(observed, particles), options.device))
     memory = peak_mib(options.device) - before
     posterior = impute(observed, particles)
     imputed = len(posterior.event_times) / particles

@@ -14,26 +14,16 @@ from __future__ import annotations
 import argparse
 import json
 import statistics
-import time
 from collections.abc import Callable
 
 import numpy as np
 import torch
+from timing import timed
 
 import retrodict as rd
 from retrodict.events.batch import batches_by_length, make_batch
 
 NODES = 4
-
-
-def timed(run: Callable[[], None], device: str) -> float:
-    if device == "cuda":
-        torch.cuda.synchronize()
-    begin = time.perf_counter()
-    run()
-    if device == "cuda":
-        torch.cuda.synchronize()
-    return time.perf_counter() - begin
 
 
 def ours(streams: rd.StreamSet, hidden: int, batch_size: int, device: str) -> Callable[[], None]:

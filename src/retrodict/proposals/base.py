@@ -91,9 +91,9 @@ class Proposal(nn.Module, ABC):
     def log_twist(self, state: Any, ahead: Any, time: Tensor) -> Tensor:
         """log ψ of rows at the right end of their segments, [R]: how well their histories fit what comes after it.
 
-        Asked only of proposals that are ``is_twisted``; it counts in resampling and telescopes away.
+        It counts in resampling and telescopes away. Without a twist all histories fit the same: ψ = 1.
         """
-        raise NotImplementedError
+        return torch.zeros_like(time)
 
     def rates(self, state: Any, ahead: Any, t: Tensor, context: Context | None = None) -> Rates:
         """λ^p_k and λ^q_k = ρ_k f_k(drive + what the future adds), at t [R] or [R, N]."""

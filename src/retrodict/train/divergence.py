@@ -25,20 +25,17 @@ from torch import Tensor
 
 from retrodict.errors import ModelError
 from retrodict.events.batch import Batch, batches_by_length
-from retrodict.events.pairs import PairBatch, make_pairs, pairs_of_draws
+from retrodict.events.pairs import pairs_of_draws
 from retrodict.events.stream import EventStream
 from retrodict.events.stream_set import StreamSet
 from retrodict.models.quadrature import GaussLegendre
 from retrodict.models.simulate import simulate
 from retrodict.proposals.base import Proposal
-from retrodict.random import split, stream_keys
 from retrodict.smc.sampler import Options, sequential_monte_carlo
-from retrodict.train.objective import Objective
-
-_DEV_MASK = 999_999_937  # the seed of the one mask that dev streams keep
+from retrodict.train.censored import CensoredObjective
 
 
-class Divergence(Objective):
+class Divergence(CensoredObjective):
     """Minimise β KL(p ‖ q) + (1 - β) KL(q ‖ p), up to a constant, over complete streams and their masks.
 
     ``beta`` 1 is inclusive only, as the paper ended up with. ``fresh_masks`` censors anew every epoch (the paper uses
@@ -70,13 +67,9 @@ class Divergence(Objective):
             raise ModelError(f"simulated, a share of the training streams, must not be negative, but is {simulated!r}.")
         if not (isinstance(draws, int) and draws > 0):
             raise ModelError(f"draws must be a positive whole number, but is {draws!r}.")
-        self.module = self.proposal = proposal
-        self.train, self.dev, self.seed = train, dev, seed
+        super().__init__(proposal, train, dev, seed)
+        self.proposal = proposal
         self.beta, self.fresh_masks, self.simulated, self.num_draws = beta, fresh_masks, simulated, draws
-        self.mechanism = mechanism
-        self.dev_pair = self.mechanism.censor(dev, _DEV_MASK)
-        self._epoch_pair: tuple[StreamSet, StreamSet] | None = None
-        self._epoch = 0
 
     def options(self) -> dict[str, Any]:
         """What this divergence is, for a run's identity."""
@@ -92,15 +85,8 @@ class Divergence(Objective):
         streams = self.train
         if self.simulated > 0:
             streams = _joined(streams, self._simulate(epoch))
-        mask_seed = (self.seed + 1) * 1_000_000 + (epoch if self.fresh_masks else 0)
-        self._epoch_pair, self._epoch = self.mechanism.censor(streams, mask_seed), epoch
+        self.censor(streams, epoch, fresh=self.fresh_masks)
         return batches_by_length(streams.lengths, batch_size, np.random.default_rng([seed, epoch]))
-
-    def batch(self, streams: StreamSet, index: NDArray[np.int64], epoch: int | None) -> PairBatch:
-        """Observed and missing events of some of the streams."""
-        pair = self.dev_pair if epoch is None else self._epoch_pair
-        assert pair is not None
-        return make_pairs(*pair, index, dtype=self.proposal.model.dtype)
 
     def loss(self, batch: Any, training: bool) -> tuple[Tensor, int]:
         """The divergence summed over streams, and the number of missing events."""
@@ -109,9 +95,8 @@ class Divergence(Objective):
             integral = GaussLegendre(4) if training else GaussLegendre()
             total = total - self.beta * self.proposal.batch_log_prob(batch, integral).sum()
         if self.beta < 1:
-            branch = 1 + self._epoch if training else 0
-            keys = split(stream_keys(self.seed, batch.index.tolist()).to(batch.durations.device), branch)
-            total = total + (1 - self.beta) * exclusive(self.proposal, batch.observed, keys, self.num_draws).sum()
+            drawn = exclusive(self.proposal, batch.observed, self.keys(batch, training), self.num_draws)
+            total = total + (1 - self.beta) * drawn.sum()
         return total, batch.num_events
 
     def _simulate(self, epoch: int) -> StreamSet:

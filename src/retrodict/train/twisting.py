@@ -21,19 +21,16 @@ from torch import Tensor
 
 from retrodict.errors import ModelError
 from retrodict.events.batch import Batch, batches_by_length
-from retrodict.events.pairs import PairBatch, make_pairs
+from retrodict.events.pairs import PairBatch
 from retrodict.events.stream_set import StreamSet
 from retrodict.proposals.twisted import Twisted
-from retrodict.random import split, stream_keys
 from retrodict.smc.resampling import systematic
 from retrodict.smc.sampler import Meeting, Options, sequential_monte_carlo
 from retrodict.smc.script import Script
-from retrodict.train.objective import Objective
-
-_DEV_MASK = 999_999_937  # the seed of the one mask that dev streams keep
+from retrodict.train.censored import CensoredObjective
 
 
-class Twisting(Objective):
+class Twisting(CensoredObjective):
     """Pick the true history out from among ``particles``, for at most ``per_epoch`` streams an epoch."""
 
     def __init__(
@@ -43,13 +40,8 @@ class Twisting(Objective):
         for name, value in (("particles", particles), ("per_epoch", per_epoch)):
             if not (isinstance(value, int) and value > 0):
                 raise ModelError(f"{name} must be a positive whole number, but is {value!r}.")
-        self.module = self.proposal = proposal
-        self.train, self.dev, self.seed = train, dev[:per_epoch], seed
-        self.particles, self.per_epoch = particles, per_epoch
-        self.mechanism = proposal.missingness
-        self.dev_pair = self.mechanism.censor(self.dev, _DEV_MASK)
-        self._epoch_pair: tuple[StreamSet, StreamSet] | None = None
-        self._epoch = 0
+        super().__init__(proposal, train, dev[:per_epoch], seed)
+        self.proposal, self.particles, self.per_epoch = proposal, particles, per_epoch
 
     def options(self) -> dict[str, Any]:
         """For a run's identity."""
@@ -62,21 +54,13 @@ class Twisting(Objective):
     def epoch_batches(self, batch_size: int, seed: int, epoch: int) -> list[NDArray[np.int64]]:
         """Some of the streams, censored afresh; a function of seed and epoch alone."""
         generator = np.random.default_rng([seed, epoch])
-        self._epoch_pair = self.mechanism.censor(self.train, (self.seed + 1) * 1_000_000 + epoch)
-        self._epoch = epoch
+        self.censor(self.train, epoch)
         chosen = generator.permutation(len(self.train))[: self.per_epoch]
         return [chosen[index] for index in batches_by_length(self.train.lengths[chosen], batch_size, generator)]
 
-    def batch(self, streams: StreamSet, index: NDArray[np.int64], epoch: int | None) -> PairBatch:
-        """Observed and missing events of some of the streams."""
-        pair = self.dev_pair if epoch is None else self._epoch_pair
-        assert pair is not None
-        return make_pairs(*pair, index, dtype=self.proposal.model.dtype)
-
     def loss(self, batch: Any, training: bool) -> tuple[Tensor, int]:
         """Summed over observed events, and how many they are."""
-        keys = stream_keys(self.seed, batch.index.tolist()).to(batch.durations.device)
-        keys = split(keys, 1 + self._epoch if training else 0)
+        keys = self.keys(batch, training)
         guesses = self._watch(batch.observed, keys, Options(self.particles, systematic, twist=False))
         truth = self._watch(batch.observed, keys, Options(1, None, twist=False), _truth(batch))
         seen = batch.observed.mask

@@ -1,0 +1,44 @@
+"""What objectives of proposals share: complete streams, censored afresh every epoch, with dev streams censored once."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+from torch import Tensor
+
+from retrodict.events.pairs import PairBatch, make_pairs
+from retrodict.events.stream_set import StreamSet
+from retrodict.proposals.base import Proposal
+from retrodict.random import split, stream_keys
+from retrodict.train.objective import Objective
+
+_DEV_MASK = 999_999_937  # the seed of the one mask that dev streams keep
+
+
+class CensoredObjective(Objective):
+    """Batches of observed and missing events; masks and random keys are functions of seed and epoch alone."""
+
+    def __init__(self, proposal: Proposal, train: StreamSet, dev: StreamSet, seed: int) -> None:
+        self.module = proposal
+        self.train, self.dev, self.seed = train, dev, seed
+        self.mechanism = proposal.missingness
+        self.dtype = proposal.model.dtype
+        self.dev_pair = self.mechanism.censor(dev, _DEV_MASK)
+        self._epoch_pair: tuple[StreamSet, StreamSet] | None = None
+        self._epoch = 0
+
+    def censor(self, streams: StreamSet, epoch: int, *, fresh: bool = True) -> None:
+        """Hide events of this epoch's streams, other ones than last time if ``fresh``."""
+        mask_seed = (self.seed + 1) * 1_000_000 + (epoch if fresh else 0)
+        self._epoch_pair, self._epoch = self.mechanism.censor(streams, mask_seed), epoch
+
+    def batch(self, streams: StreamSet, index: NDArray[np.int64], epoch: int | None) -> PairBatch:
+        """Observed and missing events of some of the streams."""
+        pair = self.dev_pair if epoch is None else self._epoch_pair
+        assert pair is not None
+        return make_pairs(*pair, index, dtype=self.dtype)
+
+    def keys(self, batch: PairBatch, training: bool) -> Tensor:
+        """Random keys for drawing particles of these streams, [B]: new ones every epoch, the same ones on dev."""
+        keys = stream_keys(self.seed, batch.index.tolist()).to(batch.durations.device)
+        return split(keys, 1 + self._epoch if training else 0)
