@@ -22,7 +22,7 @@ def project(cells: Cells, elapsed: Tensor, readout: Tensor) -> Tensor:
 
     Gradients flow to the cells and the readout, not to the times.
     """
-    if torch.is_grad_enabled():
+    if torch.is_grad_enabled() or elapsed.is_cuda:
         return _Project.apply(*cells, elapsed, readout)
     result = cells.start.new_empty(*elapsed.shape, len(readout))
     across = readout.t().contiguous()

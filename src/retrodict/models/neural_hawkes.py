@@ -91,7 +91,8 @@ class NeuralHawkes(OwnClock, Model):
     def drive(self, state: NeuralState, t: Tensor) -> Tensor:
         """v_k · h(t), [..., K] or [..., N, K]."""
         cells = state.cells
-        if t.dim() == 2 and state.time.dim() == 1 and not torch.is_grad_enabled():
+        if t.dim() == 2 and state.time.dim() == 1 and not (t.is_cuda or torch.is_grad_enabled()):
+            # Sampling on a CPU: block by block in the cache.
             return project(cells, self._elapsed(state, t), self.readout)
         if t.dim() > state.time.dim():
             cells = Cells(*(field.unsqueeze(-2) for field in cells))
