@@ -15,14 +15,13 @@ from retrodict.proposals.base import Proposal
 from retrodict.random import stream_keys
 from retrodict.smc.compensator import Quadrature, Rule
 from retrodict.smc.diagnostics import Diagnostics, surviving_ancestors
+from retrodict.smc.engines import choose
 from retrodict.smc.islands import settle, unite
 from retrodict.smc.posterior import Posterior, concatenate
 from retrodict.smc.propose import SAMPLERS, Sampler
 from retrodict.smc.rejuvenate import rejuvenate as move
 from retrodict.smc.resampling import find_scheme
-from retrodict.smc.sampler import Options, Run, sequential_monte_carlo
-
-ENGINES = ("auto", "torch")
+from retrodict.smc.sampler import Options, Run
 
 
 def impute(
@@ -34,11 +33,11 @@ def impute(
     ess_threshold: float = 0.5,
     engine: str = "auto",
     *,
-    sampler: str | Sampler = "thinning",
+    sampler: str | Sampler | None = None,
     integral: Rule | None = None,
     islands: int = 1,
     rejuvenate: int = 0,
-    rows: int = 12_800,
+    rows: int | None = None,
     max_events: int = 100_000,
     progress: Callable[[int], None] | None = None,
 ) -> Posterior:
@@ -49,14 +48,15 @@ def impute(
     for none. Against degeneracy, ``islands`` splits the particles into independent runs combined by their evidence, and
     ``rejuvenate`` moves every particle so many times afterwards (``smc/rejuvenate.py``); the default is neither.
 
+    ``engine`` names what runs it (torch, the reference; native, compiled for CPUs; triton, for GPUs), "auto" the
+    fastest that can; ``sampler`` how events are drawn from q (thinning, inversion), by default the engine's own.
+
     A stream's particles depend on its id and the seed, not on the other streams. ``rows`` bounds how many
     particles are worked on at once, and a particle with more than ``max_events`` missing events raises a RunawayError:
     nothing is cut silently. ``progress`` is called with the number of streams done.
     """
     if not (isinstance(particles, int) and particles > 0):
         raise ModelError(f"particles must be a positive whole number, but is {particles!r}.")
-    if engine not in ENGINES:
-        raise ModelError(f"unknown engine {engine!r}. Choose one of {', '.join(ENGINES)}.")
     if isinstance(sampler, str) and sampler not in SAMPLERS:
         raise ModelError(f"unknown sampler {sampler!r}. Choose one of {', '.join(SAMPLERS)}.")
     if not (isinstance(islands, int) and islands > 0 and particles % islands == 0):
@@ -75,14 +75,16 @@ def impute(
         integral or Quadrature(),
         max_events,
     )
+    chosen = choose(engine, proposal, options)
     parts, done = [], 0
     at_once = particles * (2 if rejuvenate else 1)
+    rows = rows or (12_800 if rejuvenate else chosen.rows_at_once(proposal))
     groups = batches_by_length(observed.lengths, max(1, rows // at_once)) or [np.zeros(0, dtype=np.int64)]
     for index in groups:
         batch = make_batch(observed, index, dtype=model.dtype, device=model.device)
         keys = stream_keys(seed, [observed.ids[i] for i in index]).to(model.device)
         settled, own_keys = settle(batch, keys, islands)
-        run = unite(sequential_monte_carlo(settled, proposal, own_keys, options), islands)
+        run = unite(chosen.run(settled, proposal, own_keys, options), islands)
         if rejuvenate:
             run = move(batch, run, proposal, keys, rejuvenate, options)
         parts.append(_posterior(observed[index], run, proposal))

@@ -35,6 +35,7 @@ from retrodict.smc.script import Script
 
 _RESAMPLE, _PARTICLE = 6, 8  # branches of each stream's random numbers; particle m has branch 8 + m
 _START = 3
+_THINNING = Thinning()
 
 
 @dataclass(frozen=True)
@@ -44,7 +45,7 @@ class Options:
     particles: int = 50
     scheme: Scheme | None = None
     ess_threshold: float = 0.5
-    sampler: Sampler = Thinning()  # noqa: RUF009
+    sampler: Sampler | None = None  # the engine's own choice
     rule: Rule = Quadrature()  # noqa: RUF009
     max_events: int = 100_000
     twist: bool = True
@@ -198,7 +199,7 @@ class _Sweep:
             reach,
             p.window[rows],
         )
-        step = self.options.sampler.step(ask)
+        step = (self.options.sampler or _THINNING).step(ask)
         p.rounds[rows] += 1
         self._take_step(rows, state, ahead, step, right)
 
