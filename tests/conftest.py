@@ -9,6 +9,7 @@ import pytest
 import torch
 
 from retrodict.models import Hawkes, Model, NeuralHawkes, Poisson
+from retrodict.smc.engines import ENGINES
 
 # Small models gain nothing from more threads, and waiting threads are very slow on a busy machine.
 torch.set_num_threads(1)
@@ -47,3 +48,7 @@ def example_model(kind: str) -> Model:
 
 
 KINDS = ("poisson", "hawkes", "neural_hawkes")
+
+_not_compiled = pytest.mark.skipif(ENGINES["native"].missing() is not None, reason="the native engine was not compiled")
+CPU_ENGINES = ("torch", pytest.param("native", marks=_not_compiled))
+each_engine = pytest.mark.parametrize("engine", CPU_ENGINES)

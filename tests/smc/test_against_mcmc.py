@@ -14,6 +14,7 @@ from retrodict.missingness import ByType
 from retrodict.models import Hawkes
 from retrodict.proposals import Filtering, Smoothing
 from retrodict.smc.impute import impute
+from tests.conftest import each_engine
 from tests.smc.reversible_jump import log_joint, reversible_jump
 
 BASE = [0.4, 0.2, 0.3]
@@ -35,9 +36,10 @@ def case(request):
     return rho, stream, chains, alone
 
 
+@each_engine
 @pytest.mark.parametrize("sampler", ["thinning", "inversion"])
 @pytest.mark.parametrize("kind", ["filtering", "smoothing"])
-def test_counts_and_evidence_agree_with_mcmc(case, kind, sampler):
+def test_counts_and_evidence_agree_with_mcmc(case, kind, sampler, engine):
     """Counts by type and half, and the evidence: all within 3 standard errors of the difference."""
     rho, stream, chains, alone = case
     model, mechanism = Hawkes(BASE, EXCITATION, DECAY).double(), ByType(rho)
@@ -50,7 +52,7 @@ def test_counts_and_evidence_agree_with_mcmc(case, kind, sampler):
     copies = StreamSet(
         [EventStream(stream.times, stream.types, end=stream.end, id=i) for i in range(runs)], types=["a", "b", "c"]
     )
-    posterior = impute(copies, proposal, particles=400, seed=3, sampler=sampler)
+    posterior = impute(copies, proposal, particles=400, seed=3, sampler=sampler, engine=engine)
     evidence = np.exp(posterior.log_evidence)
     share = evidence / evidence.mean()
     root = math.sqrt(len(chains.empty))

@@ -21,7 +21,7 @@ from retrodict.models.simulate import simulate
 from retrodict.proposals import Filtering, Smoothing
 from retrodict.smc import sampler as smc_sampler
 from retrodict.smc.impute import impute
-from tests.conftest import example_model, random_neural_hawkes
+from tests.conftest import each_engine, example_model, random_neural_hawkes
 
 STREAMS, DRAWS, END = 500, 19, 3.0
 RATES = [0.5, 0.3, 0.8]
@@ -52,9 +52,13 @@ def ranks(posterior, truth: StreamSet, seed: int) -> np.ndarray:
     return result
 
 
-def p_values(kind: str, smooth: bool, break_it: Callable[[], None] = lambda: None) -> np.ndarray:
+def p_values(
+    kind: str, smooth: bool, engine: str = "torch", break_it: Callable[[], None] = lambda: None
+) -> np.ndarray:
     """One p-value a quantity; ``break_it`` spoils the sampler after the data were drawn."""
     model = example_model("hawkes") if kind == "hawkes" else random_neural_hawkes(seed=4)
+    if kind == "neural_hawkes" and engine == "native":
+        model = model.float()
     mechanism = ByType(RATES)
     observed, missing = mechanism.censor(simulate(model, STREAMS, end=END, seed=21), seed=22)
     proposal = Filtering(model, mechanism)
@@ -63,14 +67,15 @@ def p_values(kind: str, smooth: bool, break_it: Callable[[], None] = lambda: Non
         proposal = Smoothing(model, mechanism, 6)
         torch.nn.init.normal_(proposal.readout, std=0.3)
     break_it()
-    table = ranks(impute(observed, proposal, particles=200, seed=23), missing, seed=24)
+    table = ranks(impute(observed, proposal, particles=200, seed=23, engine=engine), missing, seed=24)
     return np.array([stats.chisquare(np.bincount(column, minlength=DRAWS + 1)).pvalue for column in table.T])
 
 
+@each_engine
 @pytest.mark.parametrize("smooth", [False, True])
 @pytest.mark.parametrize("kind", ["hawkes", "neural_hawkes"])
-def test_ranks_are_uniform(kind, smooth, record_property):
-    values = p_values(kind, smooth)
+def test_ranks_are_uniform(kind, smooth, engine, record_property):
+    values = p_values(kind, smooth, engine)
     record_property("p_values", [round(v, 3) for v in values])
     assert values.min() > 1e-3, values
 

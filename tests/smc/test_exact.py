@@ -18,16 +18,18 @@ from retrodict.models.simulate import simulate
 from retrodict.models.start import StartAtom
 from retrodict.proposals import Filtering, Smoothing
 from retrodict.smc.impute import impute
-from tests.conftest import shared
+from tests.conftest import each_engine, shared
+from tests.smc.hawkes_as_neural import hawkes_as_neural
 
 RATES, RHO = [1.0, 0.5, 2.0], [0.5, 0.0, 1.0]
 
 
+@each_engine
 @pytest.mark.parametrize("sampler", ["thinning", "inversion"])
-def test_poisson_weights_are_equal_and_the_evidence_is_exact(sampler):
+def test_poisson_weights_are_equal_and_the_evidence_is_exact(sampler, engine):
     model, mechanism = Poisson(RATES), ByType(RHO)
     observed, _ = mechanism.censor(simulate(model, 20, end=6.0, seed=1), seed=2)
-    posterior = impute(observed, Filtering(model, mechanism), particles=50, sampler=sampler)
+    posterior = impute(observed, Filtering(model, mechanism), particles=50, sampler=sampler, engine=engine)
     np.testing.assert_allclose(posterior.all_weights, 1 / 50, rtol=0, atol=1e-6)
     expected = [
         sum(math.log(RATES[k] * (1 - RHO[k])) for _, k in stream)
@@ -37,12 +39,15 @@ def test_poisson_weights_are_equal_and_the_evidence_is_exact(sampler):
     np.testing.assert_allclose(posterior.log_evidence, expected, rtol=0, atol=1e-6)
 
 
+@each_engine
 @pytest.mark.parametrize("sampler", ["thinning", "inversion"])
-def test_poisson_missing_events_are_poisson(sampler):
+def test_poisson_missing_events_are_poisson(sampler, engine):
     """Whatever was observed, missing events of type k are Poisson with rate rho_k lambda_k, uniform in time."""
     model, mechanism = Poisson(RATES), ByType(RHO)
     observed, _ = mechanism.censor(simulate(model, 4, end=3.0, seed=1), seed=2)
-    posterior = impute(observed, Filtering(model, mechanism), particles=2000, resample=None, sampler=sampler)
+    posterior = impute(
+        observed, Filtering(model, mechanism), particles=2000, resample=None, sampler=sampler, engine=engine
+    )
     for k, mean in ((0, 1.5), (2, 6.0)):
         counts = posterior._counts(k, None, None).reshape(-1)
         top = int(mean + 4 * math.sqrt(mean))
@@ -53,7 +58,8 @@ def test_poisson_missing_events_are_poisson(sampler):
     assert stats.kstest(posterior.event_times, stats.uniform(0, 3).cdf).pvalue > 1e-3
 
 
-def test_a_missing_first_event_is_imputed_at_the_start():
+@each_engine
+def test_a_missing_first_event_is_imputed_at_the_start(engine):
     """With an atom at the start: exact posterior probability of a hidden event there, and exact evidence."""
     model = Poisson([1.0, 0.5])
     model.start_atom = StartAtom(torch.tensor([0.2, 0.5, 0.3], dtype=torch.float64).log())
@@ -65,7 +71,7 @@ def test_a_missing_first_event_is_imputed_at_the_start():
     smoothing = Smoothing(model, mechanism, 4)
     torch.nn.init.normal_(smoothing.start_readout)
     for proposal in (Filtering(model, mechanism), smoothing):
-        posterior = impute(observed, proposal, particles=500, seed=3)
+        posterior = impute(observed, proposal, particles=500, seed=3, engine=engine)
         rest = -2.0 * (1.0 * 0.4 + 0.5 * 0.1)
         total = 0.2 + 0.5 * 0.6 + 0.3 * 0.9
         evidence = np.exp(posterior.log_evidence)
@@ -92,14 +98,18 @@ def golden_case(name: str):
     return model, ByType(case["missingness"]["rho"]), copies, case["posterior"]["exact"]
 
 
+@each_engine
+@pytest.mark.parametrize("form", ["hawkes", "neural"])
 @pytest.mark.parametrize("sampler", ["thinning", "inversion"])
 @pytest.mark.parametrize("kind", ["filtering", "smoothing"])
 @pytest.mark.parametrize("name", CASES)
-def test_hawkes_posteriors_are_the_exact_ones(name, kind, sampler):
+def test_hawkes_posteriors_are_the_exact_ones(name, kind, sampler, form, engine):
     """Evidence and expected counts by type and window over 24 runs, all within 3.3 standard errors."""
     model, mechanism, observed, exact = golden_case(name)
+    if form == "neural":
+        model = hawkes_as_neural(model)
     proposal = Filtering(model, mechanism) if kind == "filtering" else _random_smoothing(model, mechanism)
-    posterior = impute(observed, proposal, particles=400, seed=5, sampler=sampler)
+    posterior = impute(observed, proposal, particles=400, seed=5, sampler=sampler, engine=engine)
     runs = np.sqrt(len(observed))
     evidence = np.exp(posterior.log_evidence - exact["log_evidence"])
     assert abs(evidence.mean() - 1) < 3.3 * evidence.std() / runs

@@ -85,6 +85,14 @@ class Run(NamedTuple):
     accepted: Tensor | None = None
 
 
+def runaway_message(most: int) -> str:
+    """What to say of a particle with more missing events than ``most``."""
+    return (
+        f"a particle proposed more than {most:,} missing events in a stream. The model may be explosive, or a missing "
+        "rate too close to 1 for it; raise max_events if so many are plausible."
+    )
+
+
 @torch.no_grad()
 def sequential_monte_carlo(
     observed: Batch,
@@ -250,10 +258,7 @@ class _Sweep:
         after = self.model.update(take(state, found), types[found], stop[found])
         p.append(rows[found], types[found], stop[found], after)
         if int(p.counts.max()) > self.options.max_events:
-            raise RunawayError(
-                f"a particle proposed more than {self.options.max_events:,} missing events in a stream. The model may "
-                "be explosive, or a missing rate too close to 1 for it; raise max_events if so many are plausible."
-            )
+            raise RunawayError(runaway_message(self.options.max_events))
 
     def meet(self, streams: Tensor) -> None:
         """All particles of these streams have reached the end of their segment: observe what is there."""

@@ -8,10 +8,11 @@ from __future__ import annotations
 from retrodict.errors import ModelError
 from retrodict.proposals.base import Proposal
 from retrodict.smc.engines.base import Engine
+from retrodict.smc.engines.native import NativeEngine
 from retrodict.smc.engines.reference import TorchEngine
 from retrodict.smc.sampler import Options
 
-ENGINES: dict[str, Engine] = {engine.name: engine for engine in (TorchEngine(),)}
+ENGINES: dict[str, Engine] = {engine.name: engine for engine in (NativeEngine(), TorchEngine())}
 
 
 def choose(name: str, proposal: Proposal, options: Options) -> Engine:

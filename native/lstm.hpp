@@ -1,0 +1,183 @@
+// The continuous-time LSTM (models/ctlstm.py): reading events, and hidden states between them.
+//
+// A row's cells are four stretches of Dp floats: start, target, decay, output, where Dp is D padded to whole vectors.
+// Padding never reaches a result: its columns of every weight are zero.
+#pragma once
+
+#include <algorithm>
+#include <cstring>
+
+#include "buffer.hpp"
+#include "vec.hpp"
+
+namespace retrodict {
+
+class Lstm {
+public:
+    int D, Dp;
+
+    // by_type [inputs, 7D], by_hidden [D, 7D], bias [7D], as torch keeps them.
+    Lstm(const float* by_type, const float* by_hidden, const float* bias, int inputs, int hidden_size)
+        : D(hidden_size), Dp(padded(hidden_size)), panels_((7 * Dp + kPanel - 1) / kPanel),
+          weights_(size_t(panels_) * D * kPanel), inputs_(size_t(inputs) * 7 * Dp) {
+        for (int d = 0; d < D; d++)
+            for (int column = 0; column < panels_ * kPanel; column++)
+                weights_[(size_t(column / kPanel) * D + d) * kPanel + column % kPanel] = entry(by_hidden, d, column);
+        for (int input = 0; input < inputs; input++)
+            for (int column = 0; column < 7 * Dp; column++)
+                inputs_[size_t(input) * 7 * Dp + column] = entry(by_type, input, column) + entry(bias, 0, column);
+    }
+
+    // n rows read an event each: hidden and cell [Dp] are h and c just before it, cells the row's state. One matrix
+    // product for the gates, [n][panels * kPanel] in ``gates``, then each row's own arithmetic.
+    void read(int n, const float* const* hidden, const float* const* cell, const int* type, float* const* cells,
+              Buffer<float>& gates) const {
+        const size_t stride = size_t(panels_) * kPanel;
+        gates.reserve(std::min(n, kChunk) * stride);
+        // So many rows at a time that their hidden states and gates stay in the cache.
+        for (int first = 0; first < n; first += kChunk) {
+            const int count = std::min(kChunk, n - first);
+            for (int panel = 0; panel < panels_; panel++)
+                for (int row = 0; row < count; row += kRows)
+                    multiply(std::min(kRows, count - row), panel, hidden + first + row,
+                             gates.data() + row * stride + panel * kPanel, stride);
+            for (int row = 0; row < count; row++)
+                update(gates.data() + row * stride, type[first + row], cell[first + row], cells[first + row]);
+        }
+    }
+
+    // The state after the boundary event, read from nothing.
+    void begin(int boundary, float* cells) const {
+        Buffer<float> nothing(7 * Dp);
+        std::fill_n(nothing.data(), 7 * Dp, 0.0f);
+        std::fill_n(cells, 4 * Dp, 0.0f);
+        update(nothing.data(), boundary, nothing.data(), cells);
+    }
+
+private:
+    // As many accumulators, two vectors for each of kRows rows, as the registers hold.
+    static constexpr int kPanel = 2 * W, kRows = W == 16 ? 14 : 6, kChunk = 4 * kRows;
+
+    int panels_;
+    Buffer<float> weights_;  // [panel][d][kPanel]
+    Buffer<float> inputs_;   // [input][7 Dp], with the bias
+
+    // Column of gate g, cell d (g Dp + d) of a matrix [rows, 7D]; zero in the padding.
+    float entry(const float* matrix, int row, int column) const {
+        const int gate = column / Dp, d = column % Dp;
+        return gate < 7 && d < D ? matrix[size_t(row) * 7 * D + gate * D + d] : 0.0f;
+    }
+
+    void multiply(int rows, int panel, const float* const* hidden, float* out, size_t stride) const {
+        if (rows == kRows) return block<kRows>(panel, hidden, out, stride);
+        while (rows >= 4) block<4>(panel, hidden, out, stride), rows -= 4, hidden += 4, out += 4 * stride;
+        while (rows > 0) block<1>(panel, hidden, out, stride), rows--, hidden++, out += stride;
+    }
+
+    template <int R>
+    void block(int panel, const float* const* hidden, float* out, size_t stride) const {
+        vec sums[R][2];
+        for (int r = 0; r < R; r++) sums[r][0] = sums[r][1] = vec{};
+        const float* rows[R];
+        for (int r = 0; r < R; r++) rows[r] = hidden[r];
+        const float* b = weights_.data() + size_t(panel) * D * kPanel;
+        for (int d = 0; d < D; d++, b += kPanel) {
+            const vec first = load(b), second = load(b + W);
+#pragma GCC unroll 14
+            for (int r = 0; r < R; r++) sums[r][0] += rows[r][d] * first, sums[r][1] += rows[r][d] * second;
+        }
+        for (int r = 0; r < R; r++) store(out + r * stride, sums[r][0]), store(out + r * stride + W, sums[r][1]);
+    }
+
+    // The seven gates (appendix B.1), in the order i, f, o, i_bar, f_bar, z, delta.
+    void update(const float* gates, int type, const float* cell, float* cells) const {
+        const float* own = inputs_.data() + size_t(type) * 7 * Dp;
+        for (int d = 0; d < Dp; d += W) {
+            auto gate = [&](int g) { return load(gates + g * Dp + d) + load(own + g * Dp + d); };
+            const vec i = sigmoid(gate(0)), f = sigmoid(gate(1)), i_bar = sigmoid(gate(3)), f_bar = sigmoid(gate(4));
+            const vec z = tanh(gate(5) * 0.5f);
+            store(cells + d, f * load(cell + d) + i * z);
+            store(cells + Dp + d, f_bar * load(cells + Dp + d) + i_bar * z);
+            store(cells + 2 * Dp + d, softplus(gate(6)));
+            store(cells + 3 * Dp + d, sigmoid(gate(2)));
+        }
+    }
+};
+
+// h at n elapsed times, [n][Dp]; and, where wanted, c.
+inline void hidden_at(const float* cells, int Dp, int n, const float* elapsed, float* hidden, float* cell = nullptr) {
+    for (int d = 0; d < Dp; d += W) {
+        vec start = load(cells + d), target = load(cells + Dp + d), decay = load(cells + 2 * Dp + d);
+        vec output = load(cells + 3 * Dp + d), span = start - target;
+        for (int j = 0; j < n; j++) {
+            vec c = target + span * exp(decay * -elapsed[j]);
+            store(hidden + j * Dp + d, output * tanh(c));
+            if (cell) store(cell + j * Dp + d, c);
+        }
+    }
+}
+
+// A matrix [K, D], kept as [Dp][Kp] so that the sums over d of all types go on side by side.
+class Readout {
+public:
+    int K, Kp;
+
+    Readout(const float* matrix, int types, int D) : K(types), Kp(padded(types)), Dp_(padded(D)), columns_(size_t(Dp_) * Kp) {
+        std::fill_n(columns_.data(), size_t(Dp_) * Kp, 0.0f);
+        for (int k = 0; k < K; k++)
+            for (int d = 0; d < D; d++) columns_[size_t(d) * Kp + k] = matrix[size_t(k) * D + d];
+    }
+
+    // Entry by entry |v|.
+    Readout absolute() const {
+        Readout other(K, Kp, Dp_);
+        for (size_t i = 0; i < size_t(Dp_) * Kp; i++) other.columns_[i] = columns_[i] < 0 ? -columns_[i] : columns_[i];
+        return other;
+    }
+
+    // sum_d v_kd for each type.
+    float row_sum(int k) const {
+        float total = 0;
+        for (int d = 0; d < Dp_; d++) total += columns_[size_t(d) * Kp + k];
+        return total;
+    }
+
+    // x [n][Kp] from hidden states [n][Dp].
+    void apply(int n, const float* hidden, float* x) const {
+        int j = 0;
+        for (; j + 8 <= n; j += 8) block<8, 1>(hidden + j * Dp_, x + j * Kp);
+        for (; j + 4 <= n; j += 4) block<4, 2>(hidden + j * Dp_, x + j * Kp);
+        for (; j < n; j++) block<1, 4>(hidden + j * Dp_, x + j * Kp);
+    }
+
+private:
+    int Dp_;
+    Buffer<float> columns_;
+
+    Readout(int types, int padded_types, int Dp) : K(types), Kp(padded_types), Dp_(Dp), columns_(size_t(Dp) * padded_types) {}
+
+    // N points, each sum split in S so that additions need not wait for one another.
+    template <int N, int S>
+    void block(const float* hidden, float* x) const {
+        for (int k = 0; k < Kp; k += W) {
+            vec sums[N][S];
+            for (int j = 0; j < N; j++)
+                for (int s = 0; s < S; s++) sums[j][s] = vec{};
+            for (int d = 0; d < Dp_; d += S) {
+#pragma GCC unroll 4
+                for (int s = 0; s < S; s++) {
+                    vec v = load(columns_.data() + size_t(d + s) * Kp + k);
+#pragma GCC unroll 8
+                    for (int j = 0; j < N; j++) sums[j][s] += hidden[j * Dp_ + d + s] * v;
+                }
+            }
+            for (int j = 0; j < N; j++) {
+                vec total = sums[j][0];
+                for (int s = 1; s < S; s++) total += sums[j][s];
+                store(x + j * Kp + k, total);
+            }
+        }
+    }
+};
+
+}  // namespace retrodict

@@ -1,0 +1,168 @@
+// The Python module: packed weights, and ``sweep``, which runs Algorithm 1 on threads without Python.
+#include <nanobind/nanobind.h>
+#include <nanobind/ndarray.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/vector.h>
+
+#include <atomic>
+#include <exception>
+#include <mutex>
+#include <optional>
+#include <thread>
+
+#include "sweep.hpp"
+
+namespace nb = nanobind;
+using namespace retrodict;
+
+namespace {
+
+template <class T, int N>
+using Array = nb::ndarray<T, nb::ndim<N>, nb::c_contig, nb::device::cpu>;
+template <class T, int N>
+using Given = Array<const T, N>;
+
+Lstm make_lstm(Given<float, 2> by_type, Given<float, 2> by_hidden, Given<float, 1> bias) {
+    return Lstm(by_type.data(), by_hidden.data(), bias.data(), int(by_type.shape(0)), int(by_hidden.shape(0)));
+}
+
+Readout make_readout(Given<float, 2> matrix) {
+    return Readout(matrix.data(), int(matrix.shape(0)), int(matrix.shape(1)));
+}
+
+// The observed streams of a batch, padded: edges [B, S], types [B, S - 1], how many are real [B].
+struct Batch {
+    Given<double, 2> edges;
+    Given<int32_t, 2> types;
+    Given<int32_t, 1> lengths;
+    Given<int64_t, 1> keys;
+    Given<bool, 1> draws_start;
+};
+
+// Arrays that ``sweep`` fills.
+struct Results {
+    Array<int64_t, 2> counts;
+    Array<double, 2> log_weights;
+    Array<double, 1> log_evidence;
+    Array<double, 2> ess;
+    Array<int32_t, 3> parents;
+    Array<bool, 2> resampled;
+};
+
+// The events of all particles, to be written into arrays once it is known how many there are.
+struct Histories {
+    std::vector<Outcome> outcomes;
+    int particles;
+
+    void write(Array<double, 3> times, Array<int64_t, 3> types) const {
+        const size_t width = times.shape(2);
+        for (size_t b = 0; b < outcomes.size(); b++)
+            for (int m = 0; m < particles; m++) {
+                const size_t at = (b * particles + m) * width;
+                outcomes[b].history.write(outcomes[b].heads[m], outcomes[b].counts[m], times.data() + at, types.data() + at);
+            }
+    }
+
+    bool runaway() const {
+        for (const Outcome& outcome : outcomes)
+            if (outcome.runaway) return true;
+        return false;
+    }
+};
+
+// Threads take groups of streams until none is left.
+template <class Work>
+void share_out(int groups, int threads, Work work) {
+    std::atomic<int> next{0};
+    std::exception_ptr failure;
+    std::mutex guard;
+    auto labour = [&] {
+        try {
+            work(next);
+        } catch (...) {
+            std::lock_guard<std::mutex> lock(guard);
+            failure = std::current_exception();
+        }
+    };
+    std::vector<std::thread> others;
+    for (int t = 1; t < std::min(threads, groups); t++) others.emplace_back(labour);
+    labour();
+    for (std::thread& other : others) other.join();
+    if (failure) std::rethrow_exception(failure);
+}
+
+template <class Process>
+Histories sweep(const typename Process::Weights& weights, const FutureWeights* future, const Settings& settings,
+                const Batch& batch, Results& results, int group, int threads) {
+    const int B = int(batch.lengths.shape(0)), S = int(batch.edges.shape(1)), M = settings.particles;
+    Histories histories{std::vector<Outcome>(B), M};
+    std::vector<Observed> observed(B);
+    for (int b = 0; b < B; b++) {
+        observed[b] = {batch.lengths(b), &batch.edges(b, 0), batch.types.data() + size_t(b) * (S - 1),
+                       static_cast<uint64_t>(batch.keys(b)), batch.draws_start(b)};
+        Outcome& outcome = histories.outcomes[b];
+        outcome.counts = &results.counts(b, 0), outcome.log_weights = &results.log_weights(b, 0);
+        outcome.log_evidence = &results.log_evidence(b), outcome.ess = &results.ess(b, 0);
+        outcome.parents = &results.parents(b, 0, 0), outcome.resampled = &results.resampled(b, 0);
+    }
+    nb::gil_scoped_release release;
+    const int groups = (B + group - 1) / group;
+    share_out(groups, threads, [&](std::atomic<int>& next) {
+        Sweep<Process> own(weights, future, settings);
+        for (int g = next++; g < groups; g = next++)
+            own.run(&observed[g * group], &histories.outcomes[g * group], std::min(group, B - g * group));
+    });
+    return histories;
+}
+
+}  // namespace
+
+NB_MODULE(RETRODICT_MODULE, m) {
+    m.attr("width") = W;
+    nb::class_<NeuralWeights>(m, "NeuralWeights")
+        .def("__init__", [](NeuralWeights* self, Given<float, 2> by_type, Given<float, 2> by_hidden, Given<float, 1> bias,
+                            Given<float, 2> readout, Given<float, 1> scale, double time_scale) {
+            new (self) NeuralWeights(make_lstm(by_type, by_hidden, bias), make_readout(readout), scale.data(), time_scale);
+        });
+    nb::class_<HawkesWeights>(m, "HawkesWeights")
+        .def("__init__", [](HawkesWeights* self, std::vector<double> base, std::vector<double> decay,
+                            std::vector<double> jumps) { new (self) HawkesWeights{base, decay, jumps}; });
+    nb::class_<FutureWeights>(m, "FutureWeights")
+        .def("__init__", [](FutureWeights* self, Given<float, 2> by_type, Given<float, 2> by_hidden, Given<float, 1> bias,
+                            Given<float, 2> readout, Given<float, 2> start, double time_scale) {
+            new (self) FutureWeights{make_lstm(by_type, by_hidden, bias), make_readout(readout), make_readout(start),
+                                     1 / time_scale};
+        });
+    nb::class_<Settings>(m, "Settings")
+        .def("__init__", [](Settings* self, int particles, int scheme, double ess_threshold, bool inversion,
+                            int64_t max_events, std::vector<double> nodes, std::vector<double> weights,
+                            std::vector<double> grid, std::vector<double> antiderivatives, std::vector<double> missing,
+                            std::vector<double> log_atom) {
+            new (self) Settings{particles, Scheme(scheme), ess_threshold, inversion, max_events, nodes, weights,
+                                grid, antiderivatives, missing, log_atom};
+        });
+    nb::class_<Batch>(m, "Batch")
+        .def("__init__", [](Batch* self, Given<double, 2> edges, Given<int32_t, 2> types, Given<int32_t, 1> lengths,
+                            Given<int64_t, 1> keys, Given<bool, 1> draws_start) {
+            new (self) Batch{edges, types, lengths, keys, draws_start};
+        });
+    nb::class_<Results>(m, "Results")
+        .def("__init__", [](Results* self, Array<int64_t, 2> counts, Array<double, 2> log_weights,
+                            Array<double, 1> log_evidence, Array<double, 2> ess, Array<int32_t, 3> parents,
+                            Array<bool, 2> resampled) {
+            new (self) Results{counts, log_weights, log_evidence, ess, parents, resampled};
+        });
+    nb::class_<Histories>(m, "Histories").def("write", &Histories::write).def_prop_ro("runaway", &Histories::runaway);
+    m.def("sweep", &sweep<Neural>, nb::arg("weights"), nb::arg("future").none(), nb::arg("settings"), nb::arg("batch"),
+          nb::arg("results"), nb::arg("group"), nb::arg("threads"));
+    m.def("sweep", &sweep<Excited>, nb::arg("weights"), nb::arg("future").none(), nb::arg("settings"), nb::arg("batch"),
+          nb::arg("results"), nb::arg("group"), nb::arg("threads"));
+    m.def("best", [] {
+#if defined(__x86_64__)
+        __builtin_cpu_init();
+        if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512dq")) return "avx512";
+        if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma")) return "avx2";
+#endif
+        return "portable";
+    });
+}

@@ -1,0 +1,200 @@
+"""The native engine: Algorithm 1 in C++ (``native/``) for neural Hawkes, Hawkes and Poisson processes on a CPU.
+
+It is compiled when the package is installed, for several instruction sets; the best that this processor has is used.
+Neural models are computed in single precision, with times, weights and evidence in double.
+"""
+
+from __future__ import annotations
+
+import functools
+import importlib
+import weakref
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from retrodict.errors import RunawayError
+from retrodict.events.batch import Batch
+from retrodict.missingness.by_type import ByType
+from retrodict.models import Hawkes, Model, NeuralHawkes, Poisson
+from retrodict.models.quadrature import GaussLegendre
+from retrodict.proposals.base import Proposal
+from retrodict.proposals.filtering import Filtering
+from retrodict.proposals.smoothing import Smoothing
+from retrodict.smc.compensator import Quadrature
+from retrodict.smc.propose import Inversion, Thinning
+from retrodict.smc.resampling import multinomial, residual, stratified, systematic
+from retrodict.smc.sampler import Options, Run, runaway_message
+
+_SCHEMES = {None: 0, multinomial: 1, stratified: 2, systematic: 3, residual: 4}
+_GROUP_ROWS = 200  # particles that share a matrix product: enough to fill it, few enough for the cache
+
+
+@functools.cache
+def native_module() -> ModuleType | None:
+    """The compiled module for this processor, or None where none was built."""
+    try:
+        portable = importlib.import_module("retrodict._native_portable")
+    except ImportError:
+        return None
+    return importlib.import_module(f"retrodict._native_{portable.best()}")
+
+
+class NativeEngine:
+    """Compiled kernels; threads over groups of streams, as many as torch uses."""
+
+    name = "native"
+
+    def __init__(self) -> None:
+        self._packed: weakref.WeakKeyDictionary[Proposal, tuple[Any, Any]] = weakref.WeakKeyDictionary()
+
+    def missing(self) -> str | None:
+        """Whether it was compiled."""
+        if native_module() is None:
+            return (
+                "its kernels were not compiled when retrodict was installed, because no C++ compiler was found. "
+                "Install one (such as g++) and install retrodict again."
+            )
+        return None
+
+    def refuses(self, proposal: Proposal, options: Options) -> str | None:
+        """What it was not written for."""
+        model = proposal.model
+        if model.device.type != "cpu":
+            return f"the model is on {model.device}, and it runs on CPUs."
+        if type(model) not in (NeuralHawkes, Hawkes, Poisson):
+            return f"it knows neural Hawkes, Hawkes and Poisson processes, not {type(model).__name__}."
+        if type(model) is NeuralHawkes and model.dtype != torch.float32:
+            return "it computes neural models in single precision, and this one is in double."
+        if type(proposal) not in (Filtering, Smoothing):
+            return f"it knows filtering and smoothing, not {type(proposal).__name__}."
+        if type(proposal.missingness) is not ByType:
+            return f"it knows missing rates by type, not {type(proposal.missingness).__name__}."
+        if not isinstance(options.rule, Quadrature):
+            return f"it integrates by quadrature, not {type(options.rule).__name__}."
+        if not (options.sampler is None or isinstance(options.sampler, Thinning | Inversion)):
+            return f"it draws by thinning or inversion, not {type(options.sampler).__name__}."
+        if options.scheme not in _SCHEMES:
+            return "it does not know this resampling scheme."
+        return None
+
+    def rows_at_once(self, proposal: Proposal) -> int:
+        """Enough groups to keep every thread busy, and not so many that results take much memory."""
+        return 12_800 * torch.get_num_threads()
+
+    def run(self, observed: Batch, proposal: Proposal, keys: Tensor, options: Options) -> Run:
+        """Algorithm 1."""
+        native = native_module()
+        assert native is not None
+        B, M, S = len(keys), options.particles, observed.times.shape[1] + 1
+        counts, log_weights = np.zeros((B, M), np.int64), np.zeros((B, M))
+        log_evidence, ess = np.zeros(B), np.full((B, S), np.nan)
+        parents = np.tile(np.arange(M, dtype=np.int32), (B, S, 1))
+        resampled = np.zeros((B, S), np.bool_)
+        results = native.Results(counts, log_weights, log_evidence, ess, parents, resampled)
+        model, future = self._weights(proposal)
+        batch = _batch(observed, keys, proposal.model.start_atom is not None)
+        threads = torch.get_num_threads()
+        group = max(1, min(_GROUP_ROWS // M, -(-B // threads)))
+        histories = native.sweep(model, future, _settings(proposal, options), batch, results, group, threads)
+        if histories.runaway:
+            raise RunawayError(runaway_message(options.max_events))
+        width = max(int(counts.max(initial=0)), 1)
+        times, types = np.zeros((B, M, width)), np.zeros((B, M, width), np.int64)
+        histories.write(times, types)
+        arrays = (times, types, counts, log_weights, log_evidence, ess, parents, resampled)
+        return Run(*map(torch.from_numpy, arrays))
+
+    def _weights(self, proposal: Proposal) -> tuple[Any, Any]:
+        """The packed weights of a proposal's model and of its view of the future, kept until they change."""
+        tensors = [*proposal.parameters(), *proposal.buffers()]
+        version = [(t.data_ptr(), t._version) for t in tensors]
+        known = self._packed.get(proposal)
+        if known is None or known[0] != version:
+            known = version, (_pack_model(proposal.model), _pack_future(proposal))
+            self._packed[proposal] = known
+        weights: tuple[Any, Any] = known[1]
+        return weights
+
+
+def _batch(observed: Batch, keys: Tensor, has_atom: bool) -> Any:
+    """Where each segment ends, what was seen there, and which streams may have lost an event at their start."""
+    lengths = observed.mask.sum(1)
+    edges = torch.cat([observed.times, observed.durations[:, None]], 1).double()
+    ends = torch.arange(edges.shape[1]) >= lengths[:, None]
+    edges = torch.where(ends, observed.durations[:, None].double(), edges)
+    seen_at_start = (lengths > 0) & (edges[:, 0] == 0)
+    draws = ~seen_at_start if has_atom else torch.zeros_like(seen_at_start)
+    native = native_module()
+    assert native is not None
+    return native.Batch(
+        edges.contiguous().numpy(),
+        observed.types.to(torch.int32).contiguous().numpy(),
+        lengths.to(torch.int32).numpy(),
+        keys.contiguous().numpy(),
+        draws.numpy(),
+    )
+
+
+def _settings(proposal: Proposal, options: Options) -> Any:
+    """Options as the compiled code takes them."""
+    native, mechanism, atom = native_module(), proposal.missingness, proposal.model.start_atom
+    assert native is not None and isinstance(options.rule, Quadrature) and isinstance(mechanism, ByType)
+    assert mechanism.vector is not None
+    nodes, weights = GaussLegendre(options.rule.count).nodes((), torch.zeros((), dtype=torch.float64))
+    grid, antiderivatives = _grid(options.sampler.points if isinstance(options.sampler, Inversion) else 2)
+    return native.Settings(
+        options.particles,
+        _SCHEMES[options.scheme],
+        options.ess_threshold,
+        isinstance(options.sampler, Inversion),
+        options.max_events,
+        nodes.tolist(),
+        weights.tolist(),
+        grid.tolist(),
+        antiderivatives.reshape(-1).tolist(),
+        mechanism.vector.tolist(),
+        [] if atom is None else atom.log_probs.tolist(),
+    )
+
+
+@functools.cache
+def _grid(points: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Chebyshev's points on [0, 1], [n], and the antiderivatives of their Lagrange polynomials by powers, [n, n+1]."""
+    grid = (1 - np.cos(np.pi * np.arange(points) / (points - 1))) / 2
+    powers = np.linalg.inv(np.vander(grid, increasing=True)).T
+    return grid, np.pad(powers / np.arange(1, points + 1), ((0, 0), (1, 0)))
+
+
+def _pack_model(model: Model) -> Any:
+    native = native_module()
+    assert native is not None
+    if isinstance(model, NeuralHawkes):
+        lstm = _arrays(model.lstm.by_type, model.lstm.by_hidden, model.lstm.bias)
+        readout, scale = _arrays(model.readout, model.log_scale.exp())
+        return native.NeuralWeights(*lstm, readout, scale, float(model.time_scale))
+    if isinstance(model, Hawkes):
+        decay = model.decay.double().expand(model.num_types)
+        jumps = model.excitation.double() * decay
+        return native.HawkesWeights(model.base.tolist(), decay.tolist(), jumps.reshape(-1).tolist())
+    assert isinstance(model, Poisson)
+    K = model.num_types
+    return native.HawkesWeights(model.rates.tolist(), [1.0] * K, [0.0] * (K * K))
+
+
+def _pack_future(proposal: Proposal) -> Any:
+    native = native_module()
+    assert native is not None
+    if not isinstance(proposal, Smoothing):
+        return None
+    lstm = _arrays(proposal.lstm.by_type, proposal.lstm.by_hidden, proposal.lstm.bias)
+    readouts = _arrays(proposal.readout, proposal.start_readout)
+    return native.FutureWeights(*lstm, *readouts, float(proposal.time_scale))
+
+
+def _arrays(*tensors: Tensor) -> list[NDArray[np.float32]]:
+    return [t.detach().to(torch.float32).contiguous().numpy() for t in tensors]
