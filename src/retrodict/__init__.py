@@ -4,7 +4,15 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from retrodict._version import __version__
-from retrodict.errors import DataError, DataNotice, ModelError, RetrodictError, RunawayError, TrainingError
+from retrodict.errors import (
+    DataError,
+    DataNotice,
+    EngineNotice,
+    ModelError,
+    RetrodictError,
+    RunawayError,
+    TrainingError,
+)
 from retrodict.events.combine import combine
 from retrodict.events.io.read import read_events
 from retrodict.events.io.write import write_events
@@ -38,6 +46,7 @@ __all__ = [
     "ByType",
     "DataError",
     "DataNotice",
+    "EngineNotice",
     "EventStream",
     "Filtering",
     "GaussLegendre",

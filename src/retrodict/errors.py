@@ -61,5 +61,9 @@ class RunawayError(RetrodictError, RuntimeError):
     """A simulated stream exceeded the documented limit on its number of events."""
 
 
+class EngineNotice(UserWarning):
+    """A faster engine could be used if it were installed: said once."""
+
+
 class DataNotice(UserWarning):
     """Something was assumed or repaired (rows sorted, an end taken from the last event): worth reading."""

@@ -19,7 +19,9 @@ def hawkes_as_neural(hawkes: Hawkes, dtype: torch.dtype = torch.float32) -> Neur
     model = NeuralHawkes(K, K + 1, time_scale=1.0).double()
     jumps = (hawkes.excitation * hawkes.decay).detach().double()
     base, decay = hawkes.base.detach().double(), hawkes.decay.detach().double().expand(K)
-    gates = torch.zeros(K + 1, 7, K + 1, dtype=torch.float64)  # [input, gate, cell]; gates i, f, o, i_bar, f_bar, z, delta
+    gates = torch.zeros(
+        K + 1, 7, K + 1, dtype=torch.float64
+    )  # [input, gate, cell]; gates i, f, o, i_bar, f_bar, z, delta
     gates[:, [0, 1, 2, 4]] = YES
     gates[:, 3] = NO
     gates[:K, 5, :K] = 2 * torch.atanh(SMALL * jumps)

@@ -52,9 +52,7 @@ def ranks(posterior, truth: StreamSet, seed: int) -> np.ndarray:
     return result
 
 
-def p_values(
-    kind: str, smooth: bool, engine: str = "torch", break_it: Callable[[], None] = lambda: None
-) -> np.ndarray:
+def p_values(kind: str, smooth: bool, engine: str = "torch", break_it: Callable[[], None] = lambda: None) -> np.ndarray:
     """One p-value a quantity; ``break_it`` spoils the sampler after the data were drawn."""
     model = example_model("hawkes") if kind == "hawkes" else random_neural_hawkes(seed=4)
     if kind == "neural_hawkes" and engine == "native":

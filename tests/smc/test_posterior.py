@@ -117,6 +117,7 @@ def test_warnings_in_words():
         rd.Filtering(rd.Hawkes([0.01, 0.2], [[0.1, 0.1], [3.0, 0.1]], 3.0), rd.ByType([0.0, 1.0])),
         particles=20,
         resample=None,
+        engine="torch",
     )
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")

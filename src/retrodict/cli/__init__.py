@@ -13,6 +13,7 @@ from retrodict.cli import common
 from retrodict.cli.censor import censor
 from retrodict.cli.demo import demo
 from retrodict.cli.describe import describe
+from retrodict.cli.doctor import doctor
 from retrodict.cli.evaluate import evaluate
 from retrodict.cli.fit import fit
 from retrodict.cli.impute import impute
@@ -25,7 +26,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-for command in (describe, fit, impute, evaluate, simulate, censor, demo):
+for command in (describe, fit, impute, evaluate, simulate, censor, demo, doctor):
     app.command()(command)
 
 

@@ -13,7 +13,7 @@ import typer
 from rich.console import Console
 from rich.markup import escape
 
-from retrodict.errors import DataNotice
+from retrodict.errors import DataNotice, EngineNotice
 from retrodict.events.atomic import atomic_path
 from retrodict.events.io.files import find_format
 from retrodict.events.io.read import read_events
@@ -81,12 +81,13 @@ def in_options(text: str) -> str:
 def notes() -> Iterator[None]:
     """Show what was assumed or repaired as notes on standard error."""
     with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always", DataNotice)
+        for kind in (DataNotice, EngineNotice):
+            warnings.simplefilter("always", kind)
         try:
             yield
         finally:
             for warning in caught:
-                if issubclass(warning.category, DataNotice):
+                if issubclass(warning.category, DataNotice | EngineNotice):
                     err.print(f"[yellow]note:[/] {escape(in_options(str(warning.message)))}", soft_wrap=True)
                 else:
                     warnings.warn_explicit(warning.message, warning.category, warning.filename, warning.lineno)

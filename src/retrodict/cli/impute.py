@@ -45,6 +45,7 @@ def impute(
     moves: Annotated[
         int, typer.Option(help="Move every particle so many times after sampling, against degeneracy.", min=0)
     ] = 0,
+    engine: Annotated[str, typer.Option(help="What runs it: auto, torch, native (see 'retrodict doctor').")] = "auto",
     draws: Annotated[Path | None, typer.Option(help="Where the draws go; by default beside the output.")] = None,
     seed: common.Seed = 0,
     stream: common.Stream = None,
@@ -72,7 +73,7 @@ def impute(
 
     from retrodict.smc.impute import impute as run
 
-    with _progress(len(observed)) as bar:
+    with common.notes(), _progress(len(observed)) as bar:
         task = bar.add_task("impute", total=len(observed))
         posterior = run(
             observed,
@@ -80,6 +81,7 @@ def impute(
             particles,
             seed,
             resample,
+            engine=engine,
             islands=islands,
             rejuvenate=moves,
             rows=max(particles, 3200),

@@ -5,7 +5,10 @@ A new engine is one new file behind the contract in ``base.py``, listed in ``ENG
 
 from __future__ import annotations
 
-from retrodict.errors import ModelError
+import functools
+import warnings
+
+from retrodict.errors import EngineNotice, ModelError
 from retrodict.proposals.base import Proposal
 from retrodict.smc.engines.base import Engine
 from retrodict.smc.engines.native import NativeEngine
@@ -18,7 +21,11 @@ ENGINES: dict[str, Engine] = {engine.name: engine for engine in (NativeEngine(),
 def choose(name: str, proposal: Proposal, options: Options) -> Engine:
     """The engine of this name; "auto" is the fastest that can do the job here."""
     if name == "auto":
-        return next(e for e in ENGINES.values() if not e.missing() and not e.refuses(proposal, options))
+        able = [engine for engine in ENGINES.values() if not engine.refuses(proposal, options)]
+        chosen = next(engine for engine in able if not engine.missing())
+        if chosen is not able[0]:
+            _say_once(able[0].name, chosen.name)
+        return chosen
     if name not in ENGINES:
         raise ModelError(f"unknown engine {name!r}. Choose one of auto, {', '.join(ENGINES)}.")
     engine = ENGINES[name]
@@ -26,3 +33,9 @@ def choose(name: str, proposal: Proposal, options: Options) -> Engine:
     if why:
         raise ModelError(f"the {name} engine cannot do this: {why} Use engine='auto', which picks one that can.")
     return engine
+
+
+@functools.cache
+def _say_once(wanted: str, used: str) -> None:
+    text = f"the {used} engine is used; the {wanted} engine would be faster, but {ENGINES[wanted].missing()}"
+    warnings.warn(text, EngineNotice, stacklevel=4)

@@ -27,10 +27,10 @@ from retrodict.proposals.filtering import Filtering
 from retrodict.proposals.smoothing import Smoothing
 from retrodict.smc.compensator import Quadrature
 from retrodict.smc.propose import Inversion, Thinning
-from retrodict.smc.resampling import multinomial, residual, stratified, systematic
+from retrodict.smc.resampling import Scheme, multinomial, residual, stratified, systematic
 from retrodict.smc.sampler import Options, Run, runaway_message
 
-_SCHEMES = {None: 0, multinomial: 1, stratified: 2, systematic: 3, residual: 4}
+_SCHEMES: dict[Scheme | None, int] = {None: 0, multinomial: 1, stratified: 2, systematic: 3, residual: 4}
 _GROUP_ROWS = 200  # particles that share a matrix product: enough to fill it, few enough for the cache
 
 
@@ -42,6 +42,11 @@ def native_module() -> ModuleType | None:
     except ImportError:
         return None
     return importlib.import_module(f"retrodict._native_{portable.best()}")
+
+
+def _built() -> Any:
+    """The compiled module; asked for only where there is one."""
+    return native_module()
 
 
 class NativeEngine:
@@ -88,19 +93,17 @@ class NativeEngine:
 
     def run(self, observed: Batch, proposal: Proposal, keys: Tensor, options: Options) -> Run:
         """Algorithm 1."""
-        native = native_module()
-        assert native is not None
         B, M, S = len(keys), options.particles, observed.times.shape[1] + 1
         counts, log_weights = np.zeros((B, M), np.int64), np.zeros((B, M))
         log_evidence, ess = np.zeros(B), np.full((B, S), np.nan)
         parents = np.tile(np.arange(M, dtype=np.int32), (B, S, 1))
         resampled = np.zeros((B, S), np.bool_)
-        results = native.Results(counts, log_weights, log_evidence, ess, parents, resampled)
+        results = _built().Results(counts, log_weights, log_evidence, ess, parents, resampled)
         model, future = self._weights(proposal)
         batch = _batch(observed, keys, proposal.model.start_atom is not None)
         threads = torch.get_num_threads()
         group = max(1, min(_GROUP_ROWS // M, -(-B // threads)))
-        histories = native.sweep(model, future, _settings(proposal, options), batch, results, group, threads)
+        histories = _built().sweep(model, future, _settings(proposal, options), batch, results, group, threads)
         if histories.runaway:
             raise RunawayError(runaway_message(options.max_events))
         width = max(int(counts.max(initial=0)), 1)
@@ -129,9 +132,7 @@ def _batch(observed: Batch, keys: Tensor, has_atom: bool) -> Any:
     edges = torch.where(ends, observed.durations[:, None].double(), edges)
     seen_at_start = (lengths > 0) & (edges[:, 0] == 0)
     draws = ~seen_at_start if has_atom else torch.zeros_like(seen_at_start)
-    native = native_module()
-    assert native is not None
-    return native.Batch(
+    return _built().Batch(
         edges.contiguous().numpy(),
         observed.types.to(torch.int32).contiguous().numpy(),
         lengths.to(torch.int32).numpy(),
@@ -142,12 +143,13 @@ def _batch(observed: Batch, keys: Tensor, has_atom: bool) -> Any:
 
 def _settings(proposal: Proposal, options: Options) -> Any:
     """Options as the compiled code takes them."""
-    native, mechanism, atom = native_module(), proposal.missingness, proposal.model.start_atom
-    assert native is not None and isinstance(options.rule, Quadrature) and isinstance(mechanism, ByType)
-    assert mechanism.vector is not None
-    nodes, weights = GaussLegendre(options.rule.count).nodes((), torch.zeros((), dtype=torch.float64))
+    rule, mechanism, atom = options.rule, proposal.missingness, proposal.model.start_atom
+    assert isinstance(rule, Quadrature)
+    assert isinstance(mechanism, ByType)
+    missing = mechanism.rates(torch.zeros((), dtype=torch.float64))
+    nodes, weights = GaussLegendre(rule.count).nodes((), torch.zeros((), dtype=torch.float64))
     grid, antiderivatives = _grid(options.sampler.points if isinstance(options.sampler, Inversion) else 2)
-    return native.Settings(
+    return _built().Settings(
         options.particles,
         _SCHEMES[options.scheme],
         options.ess_threshold,
@@ -157,7 +159,7 @@ def _settings(proposal: Proposal, options: Options) -> Any:
         weights.tolist(),
         grid.tolist(),
         antiderivatives.reshape(-1).tolist(),
-        mechanism.vector.tolist(),
+        missing.tolist(),
         [] if atom is None else atom.log_probs.tolist(),
     )
 
@@ -171,29 +173,25 @@ def _grid(points: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
 
 
 def _pack_model(model: Model) -> Any:
-    native = native_module()
-    assert native is not None
     if isinstance(model, NeuralHawkes):
         lstm = _arrays(model.lstm.by_type, model.lstm.by_hidden, model.lstm.bias)
         readout, scale = _arrays(model.readout, model.log_scale.exp())
-        return native.NeuralWeights(*lstm, readout, scale, float(model.time_scale))
+        return _built().NeuralWeights(*lstm, readout, scale, float(model.time_scale))
     if isinstance(model, Hawkes):
         decay = model.decay.double().expand(model.num_types)
         jumps = model.excitation.double() * decay
-        return native.HawkesWeights(model.base.tolist(), decay.tolist(), jumps.reshape(-1).tolist())
+        return _built().HawkesWeights(model.base.tolist(), decay.tolist(), jumps.reshape(-1).tolist())
     assert isinstance(model, Poisson)
     K = model.num_types
-    return native.HawkesWeights(model.rates.tolist(), [1.0] * K, [0.0] * (K * K))
+    return _built().HawkesWeights(model.rates.tolist(), [1.0] * K, [0.0] * (K * K))
 
 
 def _pack_future(proposal: Proposal) -> Any:
-    native = native_module()
-    assert native is not None
     if not isinstance(proposal, Smoothing):
         return None
     lstm = _arrays(proposal.lstm.by_type, proposal.lstm.by_hidden, proposal.lstm.bias)
     readouts = _arrays(proposal.readout, proposal.start_readout)
-    return native.FutureWeights(*lstm, *readouts, float(proposal.time_scale))
+    return _built().FutureWeights(*lstm, *readouts, float(proposal.time_scale))
 
 
 def _arrays(*tensors: Tensor) -> list[NDArray[np.float32]]:

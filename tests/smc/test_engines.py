@@ -1,0 +1,207 @@
+"""Engines: the compiled one against the reference, distribution by distribution, and who is chosen when."""
+
+from __future__ import annotations
+
+import importlib
+import warnings
+
+import numpy as np
+import pytest
+import torch
+from scipy import stats
+
+import retrodict as rd
+from retrodict.models.simulate import simulate
+from retrodict.models.start import StartAtom
+from retrodict.smc import engines
+from retrodict.smc.compensator import SharedPoints
+from retrodict.smc.engines import native
+from tests.conftest import random_neural_hawkes
+
+compiled = pytest.mark.skipif(native.native_module() is None, reason="the native engine was not compiled")
+
+
+def neural_case(smooth: bool, streams: int = 12, atom: bool = False):
+    """A random neural Hawkes process in single precision with an awkward number of cells and types."""
+    model = random_neural_hawkes(num_types=5, hidden_size=19, seed=2, spread=0.6).float()
+    with torch.no_grad():
+        model.log_scale.copy_(torch.tensor([0.0, -0.5, 0.3, -1.0, 0.0]))
+        model.time_scale.fill_(0.7)
+    if atom:
+        model.start_atom = StartAtom(torch.tensor([0.3, 0.2, 0.1, 0.1, 0.2, 0.1], dtype=torch.float64).log())
+    mechanism = rd.ByType([0.5, 0.2, 1.0, 0.0, 0.7])
+    observed, _ = mechanism.censor(simulate(model, streams, end=3.0, seed=1), seed=1)
+    torch.manual_seed(5)
+    proposal = rd.Smoothing(model, mechanism, 21) if smooth else rd.Filtering(model, mechanism)
+    if smooth:
+        torch.nn.init.normal_(proposal.readout, std=0.3)
+        torch.nn.init.normal_(proposal.start_readout, std=0.3)
+        proposal.time_scale.fill_(1.3)
+    return observed, proposal
+
+
+@compiled
+@pytest.mark.parametrize("sampler", ["thinning", "inversion"])
+@pytest.mark.parametrize("atom", [False, True])
+@pytest.mark.parametrize("smooth", [False, True])
+def test_the_native_engine_samples_what_the_reference_samples(smooth, atom, sampler):
+    """Counts, times, types and log weights of 12 x 1500 unweighted particles: two-sample tests at level 0.001 each."""
+    observed, proposal = neural_case(smooth, atom=atom)
+    options = {"particles": 1500, "resample": None, "sampler": sampler}
+    ours = rd.impute(observed, proposal, seed=1, engine="native", **options)
+    theirs = rd.impute(observed, proposal, seed=2, engine="torch", **options)
+    tables = []
+    for posterior in (ours, theirs):
+        counts = np.diff(posterior.offsets)
+        tables.append(
+            (np.bincount(np.minimum(counts, 25), minlength=26), np.bincount(posterior.event_types, minlength=5))
+        )
+        assert (counts > 0).any()
+    for one, other in zip(*tables, strict=True):
+        both = np.stack([one, other])
+        both = both[:, both.sum(0) > 20]
+        assert stats.chi2_contingency(both).pvalue > 1e-3
+    assert stats.ks_2samp(ours.event_times, theirs.event_times).pvalue > 1e-3
+    logs = [np.log(p.all_weights * p.all_weights.shape[1]) + p.log_evidence[:, None] for p in (ours, theirs)]
+    for one, other in zip(*logs, strict=True):
+        assert stats.ks_2samp(one, other).pvalue > 1e-3 / 12
+
+
+@compiled
+def test_a_wrong_engine_would_be_noticed(monkeypatch):
+    """The test above can fail: five per cent off in the rates from which events are drawn."""
+    observed, proposal = neural_case(smooth=False)
+    theirs = rd.impute(observed, proposal, particles=1500, resample=None, seed=2, engine="torch")
+    with torch.no_grad():
+        proposal.model.time_scale.mul_(1.05)
+    ours = rd.impute(observed, proposal, particles=1500, resample=None, seed=1, engine="native")
+    counts = [np.bincount(np.minimum(np.diff(p.offsets), 25), minlength=26) for p in (ours, theirs)]
+    both = np.stack(counts)
+    assert stats.chi2_contingency(both[:, both.sum(0) > 20]).pvalue < 1e-3
+
+
+@compiled
+@pytest.mark.parametrize("smooth", [False, True])
+def test_log_weights_are_those_of_the_particles(smooth):
+    """Each particle's log weight is log p(x, z) + log p_miss - log q(z | x), evaluated by other code."""
+    observed, proposal = neural_case(smooth, streams=4)
+    posterior = rd.impute(observed, proposal, particles=30, resample=None, seed=3, engine="native")
+    logs = np.log(posterior.all_weights * 30) + posterior.log_evidence[:, None]
+    for m in range(30):
+        missing = rd.StreamSet([posterior.particles(i)[m] for i in range(4)], types=observed.types)
+        complete, _ = rd.combine(observed, missing)
+        integral = rd.GaussLegendre(8)
+        expected = proposal.model.log_likelihood(complete, integral=integral)
+        expected = expected + proposal.missingness.log_prob(observed, missing)
+        expected = expected - proposal.log_prob(missing, observed, integral=integral)
+        np.testing.assert_allclose(logs[:, m], expected.detach(), rtol=0, atol=2e-3)
+
+
+@compiled
+@pytest.mark.parametrize("smooth", [False, True])
+def test_every_instruction_set_gives_the_same_particles(smooth, monkeypatch):
+    observed, proposal = neural_case(smooth)
+    best = native.native_module().__name__.rsplit("_", 1)[-1]
+    known = ["portable", "avx2", "avx512"][: 1 + ["portable", "avx2", "avx512"].index(best)]
+    results = []
+    for name in known:
+        module = importlib.import_module(f"retrodict._native_{name}")
+        monkeypatch.setattr(native, "native_module", lambda module=module: module)
+        monkeypatch.setitem(engines.ENGINES, "native", native.NativeEngine())
+        results.append(rd.impute(observed, proposal, particles=40, seed=1, engine="native"))
+    for other in results[1:]:
+        # Rounding may tip a rare acceptance; the rest agrees to single precision.
+        np.testing.assert_allclose(other.log_evidence, results[0].log_evidence, rtol=0, atol=0.05)
+        assert abs(len(other.event_times) - len(results[0].event_times)) < 20
+
+
+@compiled
+def test_threads_and_groups_change_nothing():
+    observed, proposal = neural_case(smooth=True, streams=30)
+    alone = rd.impute(observed, proposal, particles=20, seed=1, engine="native")
+    torch.set_num_threads(2)
+    try:
+        shared = rd.impute(observed, proposal, particles=20, seed=1, engine="native")
+    finally:
+        torch.set_num_threads(1)
+    assert shared.event_times.tobytes() == alone.event_times.tobytes()
+    assert shared.all_weights.tobytes() == alone.all_weights.tobytes()
+    np.testing.assert_array_equal(shared.diagnostics.ancestors, alone.diagnostics.ancestors)
+
+
+@compiled
+def test_weights_that_changed_are_packed_again():
+    observed, proposal = neural_case(smooth=True)
+    before = rd.impute(observed, proposal, particles=20, seed=1, engine="native")
+    with torch.no_grad():
+        proposal.model.readout.mul_(1.5)
+    after = rd.impute(observed, proposal, particles=20, seed=1, engine="native")
+    fresh = rd.Smoothing(proposal.model, proposal.given_missingness, 21)
+    fresh.load_state_dict(proposal.state_dict())
+    again = rd.impute(observed, fresh, particles=20, seed=1, engine="native")
+    assert not np.array_equal(before.log_evidence, after.log_evidence)
+    np.testing.assert_array_equal(after.log_evidence, again.log_evidence)
+
+
+@compiled
+@pytest.mark.parametrize("particles", [1, 3000])
+def test_any_number_of_particles_and_odd_streams(particles):
+    """No events, ties, an event at either end, a stream without duration."""
+    _, proposal = neural_case(smooth=True)
+    streams = [
+        rd.EventStream([], [], end=2.0, id="empty"),
+        rd.EventStream([1.0, 1.0, 1.0], [0, 1, 1], end=2.0, id="ties"),
+        rd.EventStream([0.0, 2.0], [0, 1], end=2.0, id="ends"),
+        rd.EventStream([], [], end=0.0, id="instant"),
+    ]
+    observed = rd.StreamSet(streams, types=[str(k) for k in range(5)])
+    ours = rd.impute(observed, proposal, particles=particles, seed=1, engine="native")
+    assert np.isfinite(ours.log_evidence).all()
+    assert ours.log_evidence[3] == 0
+    if particles > 1:
+        theirs = rd.impute(observed, proposal, particles=particles, seed=2, engine="torch")
+        np.testing.assert_allclose(ours.log_evidence, theirs.log_evidence, rtol=0, atol=0.1)
+
+
+@compiled
+def test_runaway_particles_are_reported():
+    busy = rd.Filtering(rd.Poisson([1000.0]), rd.ByType(1.0))
+    stream = rd.EventStream([], [], end=2.0)
+    assert rd.impute(stream, busy, particles=2, engine="native").expected_count()[0] > 1500
+    with pytest.raises(rd.RunawayError, match="more than 500 missing events"):
+        rd.impute(stream, busy, particles=2, max_events=500, engine="native")
+
+
+@compiled
+@pytest.mark.parametrize(
+    ("change", "options", "why"),
+    [
+        ("double", {}, "single precision"),
+        ("twisted", {}, "not Twisted"),
+        (None, {"integral": SharedPoints(1)}, "not SharedPoints"),
+    ],
+)
+def test_what_an_engine_refuses_it_says(change, options, why):
+    observed, proposal = neural_case(smooth=True, streams=2)
+    if change == "double":
+        proposal = proposal.double()
+    if change == "twisted":
+        proposal = rd.Twisted.of(proposal)
+    with pytest.raises(rd.ModelError, match=why):
+        rd.impute(observed, proposal, particles=5, engine="native", **options)
+    assert len(rd.impute(observed, proposal, particles=5, **options)) == 2
+
+
+def test_without_a_compiler_the_reference_is_used_and_that_is_said_once(monkeypatch):
+    observed, proposal = neural_case(smooth=False, streams=2)
+    monkeypatch.setattr(native, "native_module", lambda: None)
+    engines._say_once.cache_clear()
+    with pytest.warns(rd.EngineNotice, match="the torch engine is used; the native engine would be faster"):
+        ours = rd.impute(observed, proposal, particles=5)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        rd.impute(observed, proposal, particles=5)
+    reference = rd.impute(observed, proposal, particles=5, engine="torch")
+    np.testing.assert_array_equal(ours.event_times, reference.event_times)
+    with pytest.raises(rd.ModelError, match=r"no C\+\+ compiler was found"):
+        rd.impute(observed, proposal, particles=5, engine="native")
