@@ -1,4 +1,4 @@
-"""The paper's elevator streams (appendix G): where two cars stop during an afternoon's down-peak hour.
+"""The paper's elevator streams (appendix G.4): where two cars stop during an afternoon's down-peak hour.
 
     train, dev, test = elevator()
 
@@ -8,15 +8,15 @@ car reaches the floor. Passengers come to floors 2 to 5, all on their way to the
 
 - The profile is the mean number of passengers at each of the four floors (as in Crites and Barto), not at all of them
   together: 84 passengers an hour could not cause 300 stops. The rate is constant within each five minutes.
-- Getting on or off takes an Erlang time of order 20, as in Crites and Barto, cut to 0.6 to 6 seconds, with the scale that
-  gives the cut distribution a mean of exactly one second.
+- Getting on or off takes an Erlang time of order 20, as in Crites and Barto, cut to 0.6 to 6 seconds, with the scale
+  that gives the cut distribution a mean of exactly one second.
 - The stop time passes after the last passenger got on or off. Who comes while others get on still gets on.
 - Both cars start in the lobby, and the hour ends at 3600 seconds whoever is still under way.
 
-No constant was changed to come near the paper's table. Two of the rules' words leave room, and were read in the way that
-comes nearest to its 235 / 313 / 370 events a stream: cars without passengers keep moving (if they waited in the lobby for
-a call, streams would be longer), and a car leaves alone all floors the other will still pass with room (if only the floor
-the other is bound for, longer again). ``docs/datasets.md`` has the statistics.
+No constant was changed to come near the paper's table. Two of its rules leave room, and were read in the way that comes
+nearest to its 235 / 313 / 370 events a stream: cars without passengers keep moving (if they waited in the lobby for a
+call, streams would be longer), and a car leaves floors alone that the other will pass with room for more passengers (if
+it only left alone the floor where the other stands, longer again). ``docs/datasets.md`` has the statistics.
 """
 
 from __future__ import annotations
