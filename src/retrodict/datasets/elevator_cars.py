@@ -12,8 +12,8 @@ continues past it:
    them while someone waits higher up. What is left to it is to stop for the highest of the floors that call;
 6. it leaves floors alone that the other car takes care of, or soon will.
 
-Rule 6 needs a reading. Here the other car takes care of the floor where it stands; of the floors below it, as long as it
-carries passengers and has room for more; and, when it rises ahead of this car, of the floors above it.
+Rule 6 needs a reading. Here the other car takes care of the floor where it stands; of the floors below it, as long as
+it carries passengers and has room for more; and, when it rises ahead of this car, of the floors above it.
 
 A car without passengers keeps moving, as the paper has no action that waits: up to the top floor, turning there, down
 to the lobby, and up again, without a stop.

@@ -63,10 +63,10 @@ def taxi(source: str | os.PathLike[str] | None = None, seed: int = 0, sizes: tup
 
 
 def cut_shifts(trips: Trips, fewest: int = FEWEST_EVENTS, most: int = MOST_EVENTS) -> StreamSet:
-    """Each driver's trips cut at breaks and overlaps: streams of ``fewest`` to ``most`` events, not in whole minutes."""
+    """Each driver's trips, cut at breaks and overlaps, where there are ``fewest`` to ``most`` events to the second."""
     pause = trips.pickup[1:] - trips.dropoff[:-1]
     goes_on = (np.diff(trips.driver) == 0) & (pause >= 0) & (pause <= LONGEST_BREAK)
-    first = np.concatenate([[0], np.flatnonzero(~goes_on) + 1, [len(trips.driver)]])[: None if len(trips.driver) else 1]
+    first = np.unique(np.concatenate([[0], np.flatnonzero(~goes_on) + 1, [len(trips.driver)]]))
     counts = np.diff(first)
     kept = (2 * counts >= fewest) & (2 * counts <= most)
     kept &= ~_all_of((trips.pickup % 60 == 0) & (trips.dropoff % 60 == 0), first)

@@ -56,7 +56,7 @@ def read_trips(paths: Sequence[Path], chunk: int = CHUNK) -> Trips:
             parts.append(_usable(table, codes, left_out))
     columns = [np.concatenate([part[i] for part in parts]) for i in range(5)]
     trips = _once(_in_order(list(codes), *columns), left_out)
-    if left_out:
+    if left_out.total():
         reasons = ", ".join(f"{number:,} {reason}" for reason, number in left_out.items() if number)
         warnings.warn(f"left out {left_out.total():,} of {rows:,} trips: {reasons}", DataNotice, stacklevel=2)
     return trips
