@@ -15,7 +15,6 @@ from retrodict.datasets.elevator import (
     DETERMINISTIC,
     ERLANG_SCALE,
     HOUR,
-    PROFILE,
     TYPES,
     Hour,
     draw_arrivals,
@@ -26,6 +25,7 @@ from retrodict.datasets.elevator import (
 from retrodict.datasets.elevator_cars import Stop, run_cars
 
 FLOOR, STOP, TURN, CAPACITY, TOP = 1.45, 7.19, 1.0, 20, 5
+PROFILE = (1, 2, 4, 4, 18, 12, 8, 7, 18, 5, 3, 2)  # the paper's table
 ROUND = 2 * (TOP - 1) * FLOOR + 2 * TURN  # from the lobby to the top and back, without a stop
 
 

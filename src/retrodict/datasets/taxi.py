@@ -8,8 +8,7 @@ more than six hours apart. It starts with its first pick-up, time 0, and ends wi
 drop-offs alternate. What the paper does not say is read off the streams its authors used:
 
 - They have 22 to 38 events, and the number of streams grows up to 38 and breaks off: others were left out.
-- All are recorded to the second, though half of the 2013 records have whole minutes: streams in whole minutes are left
-  out.
+- None is in whole minutes, as half of the records of 2013 are: streams in whole minutes are left out.
 
 Two trips of a driver that overlap are an error of recording, and the stream is cut there too. Trips with impossible
 times or outside the five boroughs are left out, so the streams around them may lack a trip. Times are those of the
