@@ -12,7 +12,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from retrodict.datasets import flights, flights_sample
+from retrodict.datasets import flights, flights_sample, flights_splits
 from retrodict.datasets.flights import _CARIBBEAN, _NAMES, _NUMBERS, TYPES, _legs, _read
 from retrodict.errors import DataError
 from retrodict.events.stream_set import StreamSet
@@ -162,6 +162,15 @@ def test_the_order_of_rows_does_not_matter(tmp_path):
     assert streams.ids == ("N0-01", "N1-01", "N1-02")
     shuffled = np.random.default_rng(0).permutation(len(rows))
     assert derive(tmp_path, [rows[i] for i in shuffled]) == streams
+
+
+def test_splits_are_disjoint_and_hold_every_stream(tmp_path):
+    rows = [row for number in range(20) for row in daily("2013-01-01", 6, tailnum=f"N{number}")]
+    streams = derive(tmp_path, rows)
+    parts = flights_splits(tmp_path, seed=5)
+    assert [len(part) for part in parts] == [16, 2, 2]
+    assert sorted(name for part in parts for name in part.ids) == sorted(streams.ids)
+    assert flights_splits(tmp_path, seed=6).train.ids != parts.train.ids
 
 
 def test_without_the_package_the_error_says_what_to_install(monkeypatch):

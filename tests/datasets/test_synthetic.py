@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 import torch
 
-from retrodict.datasets.synthetic import DETERMINISTIC, synthetic
+from retrodict.datasets.synthetic import DETERMINISTIC, synthetic, synthetic_set
+from retrodict.errors import DataError
 
 
 def test_streams_follow_the_recipe():
@@ -24,3 +26,23 @@ def test_streams_follow_the_recipe():
     observed, missing = DETERMINISTIC.censor(dev, seed=0)
     assert set(observed.event_types) == {0, 1}
     assert set(missing.event_types) == {2, 3}
+
+
+def test_the_ten_sets_are_one_call_each():
+    sizes = (40, 5, 5)
+    sets = [synthetic_set(number, sizes) for number in range(10)]
+    assert all(tuple(map(len, parts)) == sizes for parts in sets)
+    assert sets[4] == synthetic(4, sizes=sizes).streams
+    assert len({parts.train.event_times[0] for parts in sets}) == 10  # ten processes, not one
+    for number in (-1, 10):
+        with pytest.raises(DataError, match=f"no synthetic set {number}.*from 0 to 9"):
+            synthetic_set(number)
+
+
+def test_a_set_has_the_sizes_and_lengths_of_the_paper():
+    """Lengths are uniform in 11..20: of 5000, the mean 15.5 has a standard error of 0.04."""
+    train, dev, test = synthetic_set(0)
+    assert (len(train), len(dev), len(test)) == (5000, 500, 500)
+    assert train.lengths.mean() == pytest.approx(15.5, abs=0.14)
+    assert (train.lengths.min(), train.lengths.max()) == (11, 20)
+    assert train.num_types == 4

@@ -11,6 +11,7 @@ from rich.markup import escape
 from retrodict._version import __version__
 from retrodict.cli import common
 from retrodict.cli.censor import censor
+from retrodict.cli.data import data
 from retrodict.cli.demo import demo
 from retrodict.cli.describe import describe
 from retrodict.cli.doctor import doctor
@@ -26,7 +27,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-for command in (describe, fit, impute, evaluate, simulate, censor, demo, doctor):
+for command in (describe, fit, impute, evaluate, simulate, censor, data, demo, doctor):
     app.command()(command)
 
 
@@ -36,7 +37,7 @@ def about(version: Annotated[bool, typer.Option("--version", help="Show the vers
 
     A stream is a list of typed events at real-valued times. Start with [bold]describe[/] to see what is in your file,
     [bold]fit[/] a model of complete streams, then [bold]impute[/] what is missing from incomplete ones;
-    [bold]simulate[/] and [bold]censor[/] let you try it out.
+    [bold]simulate[/], [bold]censor[/] and [bold]data[/] let you try it out.
     """
     if version:
         common.out.print(f"retrodict {__version__}", highlight=False)

@@ -72,7 +72,7 @@ def _bound(value: str | None) -> str | float | None:
 
 def in_options(text: str) -> str:
     """A message that speaks of Python arguments, in the words of the command line."""
-    text = text.replace("resume=False", "--restart")
+    text = text.replace("resume=False", "--restart").replace("source=", "--from")
     names = "stream|time|type|start|end|unit|timezone|dev"
     return re.sub(rf"\b({names})=(?=\S)", r"--\1 ", re.sub(rf"\b({names})=(?=\s|$)", r"--\1", text))
 

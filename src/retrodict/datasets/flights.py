@@ -27,7 +27,7 @@ from numpy.typing import NDArray
 
 from retrodict.errors import DataError
 from retrodict.events.io.read import read_events
-from retrodict.events.stream_set import StreamSet
+from retrodict.events.stream_set import Splits, StreamSet
 from retrodict.events.time_axis import TimeAxis
 
 TYPES = (
@@ -80,6 +80,11 @@ def flights(source: str | os.PathLike[str] | None = None) -> StreamSet:
     _, airports = _read(folder, "airports", (), ("faa", "tzone"))
     zones = dict(zip(airports["faa"], airports["tzone"], strict=True)) | _CARIBBEAN
     return _cut(_legs(table, zones, path))
+
+
+def flights_splits(source: str | os.PathLike[str] | None = None, seed: int = 0) -> Splits:
+    """The streams of ``flights`` at random into train, dev and test: 80, 10 and 10 %."""
+    return flights(source).split(0.8, 0.1, seed)
 
 
 def flights_sample() -> StreamSet:

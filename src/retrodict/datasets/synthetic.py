@@ -1,10 +1,12 @@
-"""The paper's synthetic streams (appendix F.3): each set is drawn from a neural Hawkes process at random.
+"""The paper's synthetic streams (appendix G.3): ten sets, each drawn from a neural Hawkes process at random.
 
-    model, streams = synthetic(seed=0)
+    train, dev, test = synthetic_set(3)
+    model, streams = synthetic(seed=3)  # the same streams, and the process they came from
 
 All weights of the process are uniform in [-1, 1] (softplus scales are 1) and there are 4 types. A stream is the first
 I events of the process, I uniform in {11, ..., 20}, and ends at the last of them: that a stream ends with an event is
-part of the recipe, which the process itself knows nothing of.
+part of the recipe, which the process itself knows nothing of. The paper does not say how many hidden cells its
+processes had.
 """
 
 from __future__ import annotations
@@ -14,6 +16,7 @@ from typing import NamedTuple
 import numpy as np
 import torch
 
+from retrodict.errors import DataError
 from retrodict.events.stream_set import Splits
 from retrodict.missingness import ByType
 from retrodict.models.neural_hawkes import NeuralHawkes
@@ -23,6 +26,8 @@ NUM_TYPES = 4
 DETERMINISTIC = ByType([0.0, 0.0, 1.0, 1.0])  # types 3 and 4 are never seen
 STOCHASTIC = ByType(0.5)
 SIZES = (5000, 500, 500)
+NUM_SETS = 10
+HIDDEN_SIZE = 32
 
 
 class Synthetic(NamedTuple):
@@ -32,7 +37,14 @@ class Synthetic(NamedTuple):
     streams: Splits
 
 
-def synthetic(seed: int = 0, hidden_size: int = 32, sizes: tuple[int, int, int] = SIZES) -> Synthetic:
+def synthetic_set(number: int = 0, sizes: tuple[int, int, int] = SIZES) -> Splits:
+    """Train, dev and test streams of one of the ten sets, 0 to 9; a set's number is its seed."""
+    if number not in range(NUM_SETS):
+        raise DataError(f"there is no synthetic set {number}", remedy=f"give a number from 0 to {NUM_SETS - 1}")
+    return synthetic(number, sizes=sizes).streams
+
+
+def synthetic(seed: int = 0, hidden_size: int = HIDDEN_SIZE, sizes: tuple[int, int, int] = SIZES) -> Synthetic:
     """A random process and its train, dev and test streams."""
     model = random_neural_hawkes(NUM_TYPES, hidden_size, seed)
     total = sum(sizes)

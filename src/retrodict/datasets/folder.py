@@ -1,0 +1,81 @@
+"""A data set in a folder: one file of streams for each of train, dev and test."""
+
+from __future__ import annotations
+
+import os
+import secrets
+import shutil
+from collections.abc import Sequence
+from pathlib import Path
+
+from retrodict.errors import DataError
+from retrodict.events.atomic import make_folder
+from retrodict.events.io.read import read_events
+from retrodict.events.io.write import write_events
+from retrodict.events.stream_set import Splits, StreamSet
+
+SUFFIXES = (".parquet", ".jsonl", ".jsonl.gz", ".csv", ".csv.gz")
+
+
+def read_splits(folder: str | os.PathLike[str], train: Sequence[str] = ("train",)) -> Splits:
+    """The streams of a folder; ``train`` names the files, without suffix, that together are for training."""
+    parts = [read_events(path) for name in train if (path := find_part(folder, name)) is not None]
+    if not parts:
+        raise _missing(folder, " or ".join(train))
+    types = parts[0].types
+    held_out = []
+    for name in ("dev", "test"):
+        path = find_part(folder, name)
+        if path is None:
+            raise _missing(folder, name)
+        held_out.append(read_events(path, types=types))
+    return Splits(_join(parts), *held_out)
+
+
+def write_splits(splits: Splits, folder: str | os.PathLike[str], suffix: str = ".parquet") -> list[Path]:
+    """Write train, dev and test into a folder that has none yet: all three files, or none of them."""
+    check_free(folder)
+    target = make_folder(folder)
+    side = make_folder(target / f".{secrets.token_hex(6)}.tmp")
+    try:
+        names = [name + suffix for name in Splits._fields]
+        for name, streams in zip(names, splits, strict=True):
+            write_events(streams, side / name)
+        for name in names:
+            os.replace(side / name, target / name)
+    finally:
+        shutil.rmtree(side, ignore_errors=True)
+    return [target / name for name in names]
+
+
+def check_free(folder: str | os.PathLike[str]) -> None:
+    """Refuse a folder that holds a data set already."""
+    for name in Splits._fields:
+        path = find_part(folder, name)
+        if path is not None:
+            raise DataError(
+                "there is a data set in this folder already",
+                file=path,
+                remedy="give another folder, or remove it first",
+            )
+
+
+def find_part(folder: str | os.PathLike[str], name: str) -> Path | None:
+    """The file of streams called ``name`` in a folder, whatever its format."""
+    paths = (Path(folder) / (name + suffix) for suffix in SUFFIXES)
+    return next((path for path in paths if path.is_file()), None)
+
+
+def _join(parts: list[StreamSet]) -> StreamSet:
+    if len(parts) == 1:
+        return parts[0]
+    types, axis = parts[0].types, parts[0].axis
+    return StreamSet([stream for part in parts for stream in part.with_types(types)], types, axis)
+
+
+def _missing(folder: str | os.PathLike[str], name: str) -> DataError:
+    return DataError(
+        f"there is no file of {name} streams in this folder",
+        file=folder,
+        remedy=f"add one, {name} with one of the suffixes {', '.join(SUFFIXES)}, or give another folder",
+    )
