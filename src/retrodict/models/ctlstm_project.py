@@ -7,6 +7,7 @@ backward pass is written out.
 
 from __future__ import annotations
 
+import importlib.util
 from typing import Any
 
 import torch
@@ -14,6 +15,7 @@ from torch import Tensor
 
 from retrodict.models.ctlstm import Cells
 
+_HAS_TRITON = importlib.util.find_spec("triton") is not None
 _BLOCK_BYTES = {"cpu": 1 << 18, "cuda": 1 << 28}
 
 
@@ -22,6 +24,8 @@ def project(cells: Cells, elapsed: Tensor, readout: Tensor) -> Tensor:
 
     Gradients flow to the cells and the readout, not to the times.
     """
+    if elapsed.is_cuda and _HAS_TRITON and elapsed.dtype == torch.float32:
+        return _Fused.apply(*(field.contiguous() for field in cells), elapsed.contiguous(), readout.contiguous())
     if torch.is_grad_enabled() or elapsed.is_cuda:
         return _Project.apply(*cells, elapsed, readout)
     result = cells.start.new_empty(*elapsed.shape, len(readout))
@@ -42,6 +46,26 @@ def _blocks(elapsed: Tensor, width: int) -> list[slice]:
     row = elapsed.shape[1] * width * elapsed.element_size()
     size = max(1, _BLOCK_BYTES.get(elapsed.device.type, 1 << 28) // max(row, 1))
     return [slice(i, i + size) for i in range(0, len(elapsed), size)]
+
+
+class _Fused(torch.autograd.Function):
+    """On a GPU: one kernel each way, which keeps nothing in between."""
+
+    @staticmethod
+    def forward(ctx: Any, *inputs: Tensor) -> Tensor:
+        from retrodict.models.ctlstm_fused import project_fused
+
+        ctx.save_for_backward(*inputs)
+        *cells, elapsed, readout = inputs
+        return project_fused(tuple(cells), elapsed, readout)
+
+    @staticmethod
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
+        from retrodict.models.ctlstm_fused import unproject_fused
+
+        *cells, elapsed, readout = ctx.saved_tensors
+        g_cells, g_readout = unproject_fused(tuple(cells), elapsed, readout, grad)
+        return *g_cells, None, g_readout
 
 
 class _Project(torch.autograd.Function):

@@ -3,15 +3,35 @@
 The recurrence is sequential in the events, so what one step costs is what training costs. Autograd would
 record some twenty small operations a step; here the forward pass keeps what the backward pass needs, and
 the gradient with respect to the recurrent weights is one matrix product at the end instead of one a step.
+On a GPU a step is one matrix product and one kernel (``ctlstm_fused.py``), and short scans are replayed as
+CUDA graphs (``ctlstm_graphs.py``).
 """
 
 from __future__ import annotations
 
-from typing import Any
+import importlib.util
+from typing import Any, NamedTuple
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor
+
+
+class Scanned(NamedTuple):
+    """What a scan of N inputs of B streams leaves, [N, B, D] each but for two.
+
+    ``gates`` [N, B, 7D] are activated, except those of the decay; ``cells`` [N + 1, B, D] are c at the end of each gap,
+    zero before the first; ``fade`` is exp(-δ gap), ``squashed`` tanh c and ``hidden`` h at the end of each gap.
+    """
+
+    gates: Tensor
+    cells: Tensor
+    start: Tensor
+    target: Tensor
+    decay: Tensor
+    fade: Tensor
+    squashed: Tensor
+    hidden: Tensor
 
 
 def run_scan(table: Tensor, by_hidden: Tensor, types: Tensor, gaps: Tensor) -> tuple[Tensor, ...]:
@@ -26,11 +46,34 @@ def run_scan(table: Tensor, by_hidden: Tensor, types: Tensor, gaps: Tensor) -> t
 class _Scan(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, table: Tensor, by_hidden: Tensor, types: Tensor, gaps: Tensor) -> tuple[Tensor, ...]:
-        N, B = types.shape
         D = by_hidden.shape[0]
-        gates = table[types]  # [N, B, 7D]: the inputs' shares at first, the activated gates in the end
-        cells = table.new_zeros(N + 1, B, D)  # c at the end of each gap, zero before the first
-        start, target, decay, fade, squashed, hidden = (table.new_empty(N, B, D) for _ in range(6))
+        s = _kernels(table).forward(table[types], by_hidden, gaps)
+        kept = (s.gates, s.cells, s.start, s.target, s.fade, s.squashed, s.hidden)
+        ctx.save_for_backward(by_hidden, types, gaps, *kept)
+        ctx.num_inputs = table.shape[0]
+        return s.start, s.target, s.decay, s.gates[..., 2 * D : 3 * D].contiguous(), s.hidden
+
+    @staticmethod
+    def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor | None, ...]:
+        by_hidden, types, gaps, gates, cells, start, target, fade, squashed, hidden = ctx.saved_tensors
+        N, B, D = hidden.shape
+        scanned = Scanned(gates, cells, start, target, start, fade, squashed, hidden)
+        flat = _kernels(gates).backward(scanned, by_hidden, gaps, grads).view(N * B, 7 * D)
+        g_by_hidden = hidden[:-1].reshape(-1, D).t() @ flat[B:]
+        g_table = flat.new_zeros(ctx.num_inputs, 7 * D).index_add_(0, types.reshape(-1), flat)
+        return g_table, g_by_hidden, None, None
+
+
+class Plain:
+    """The scan in torch operations, on any device."""
+
+    @staticmethod
+    def forward(gates: Tensor, by_hidden: Tensor, gaps: Tensor) -> Scanned:
+        """``gates`` [N, B, 7D] are the inputs' shares at first, the activated gates in the end."""
+        N, B, _ = gates.shape
+        D = by_hidden.shape[0]
+        cells = gates.new_zeros(N + 1, B, D)
+        start, target, decay, fade, squashed, hidden = (gates.new_empty(N, B, D) for _ in range(6))
         h = cell = bar = cells[0]
         steps = (gates, (-gaps)[..., None], cells[1:], start, target, decay, fade, squashed, hidden)
         for g, minus_gap, end, c, new_bar, d, e, tanh, new_h in zip(*(x.unbind() for x in steps), strict=True):
@@ -45,14 +88,12 @@ class _Scan(torch.autograd.Function):
             # tanh c as the paper writes it, 2 sigmoid(2 c) - 1: several times faster than tanh on a CPU.
             torch.mul(cell, 2, out=tanh).sigmoid_().mul_(2).sub_(1)
             h = torch.mul(o, tanh, out=new_h)
-        output = gates[..., 2 * D : 3 * D].contiguous()
-        ctx.save_for_backward(by_hidden, types, gaps, gates, cells, start, target, fade, squashed, hidden)
-        ctx.num_inputs = table.shape[0]
-        return start, target, decay, output, hidden
+        return Scanned(gates, cells, start, target, decay, fade, squashed, hidden)
 
     @staticmethod
-    def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor | None, ...]:
-        by_hidden, types, gaps, gates, cells, start, target, fade, squashed, hidden = ctx.saved_tensors
+    def backward(scanned: Scanned, by_hidden: Tensor, gaps: Tensor, grads: tuple[Tensor, ...]) -> Tensor:
+        """Gradients of the gates before activation, [N, B, 7D]; ``grads`` are those of what ``run_scan`` returns."""
+        gates, cells, start, target, _, fade, squashed, hidden = scanned
         g_start, g_target, g_decay, g_output, g_hidden = grads
         N, B, D = hidden.shape
         g_gates = torch.empty_like(gates)
@@ -80,7 +121,16 @@ class _Scan(torch.autograd.Function):
             torch.mul(ddecay, gates[n, :, 6 * D :].sigmoid(), out=g[:, 6 * D :])
             from_cell, from_target = dstart * f, dtarget * f_bar
             from_gates = g @ by_hidden.t()
-        flat = g_gates.view(N * B, 7 * D)
-        g_by_hidden = hidden[:-1].reshape(-1, D).t() @ flat[B:]
-        g_table = flat.new_zeros(ctx.num_inputs, 7 * D).index_add_(0, types.reshape(-1), flat)
-        return g_table, g_by_hidden, None, None
+        return g_gates
+
+
+_HAS_TRITON = importlib.util.find_spec("triton") is not None
+
+
+def _kernels(like: Tensor) -> Any:
+    """What runs a scan on the device of ``like``."""
+    if like.is_cuda and _HAS_TRITON:
+        from retrodict.models.ctlstm_graphs import Graphed
+
+        return Graphed
+    return Plain
