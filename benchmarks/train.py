@@ -1,12 +1,14 @@
-"""How fast NeuralHawkes trains: events per second of a training epoch, beside the floor and a peer.
+"""How fast NeuralHawkes and its smoother train: events per second of a training epoch, beside the floor and a peer.
 
     python benchmarks/train.py ../shared/data/nyc_taxi_2013/train_long.jsonl.gz --hidden 256
     python benchmarks/train.py ../shared/data/nyc_taxi_2013/train_long.jsonl.gz --hidden 64 --peer
     python benchmarks/train.py STREAMS --hidden 256 --device cuda --batch 50 256 1024
+    python benchmarks/train.py STREAMS --hidden 256 --device cuda --smoother
 
 The floor is the matrix products alone that one epoch cannot do without (recurrent weights forwards, their
-two gradients, and the readout), at the same shapes, in the same run. The peer is EasyTPP's NHP
-(``pip install easy-tpp==0.3.0``) on the same streams, with its default of 20 integration points a gap.
+two gradients, and the readout), at the same shapes, in the same run; for a smoother (half of the events hidden, afresh
+every epoch; complete events count) those of the frozen model forwards and of the right-to-left LSTM. The peer is
+EasyTPP's NHP (``pip install easy-tpp==0.3.0``) on the same streams, with its default of 20 integration points a gap.
 """
 
 from __future__ import annotations
@@ -22,6 +24,7 @@ from timing import timed
 
 import retrodict as rd
 from retrodict.events.batch import batches_by_length, make_batch
+from retrodict.train.divergence import Divergence
 
 NODES = 4
 
@@ -39,6 +42,53 @@ def ours(streams: rd.StreamSet, hidden: int, batch_size: int, device: str) -> Ca
             loss = -model.batch_log_likelihood(batch, rd.GaussLegendre(NODES)).sum() / batch.num_events
             loss.backward()
             optimizer.step()
+
+    return epoch
+
+
+def our_smoother(streams: rd.StreamSet, hidden: int, batch_size: int, device: str) -> Callable[[], None]:
+    torch.manual_seed(0)
+    model = rd.NeuralHawkes.from_streams(streams, hidden)
+    proposal = rd.Smoothing(model, rd.ByType(0.5), hidden).to(device)
+    objective = Divergence(proposal, streams, streams[:2], simulated=0.0)
+    optimizer = torch.optim.Adam((p for p in proposal.parameters() if p.requires_grad), 1e-3, fused=device == "cuda")
+    number = iter(range(1_000_000))
+
+    def epoch() -> None:
+        current = next(number)
+        for index in objective.epoch_batches(batch_size, 0, current):
+            batch = objective.batch(streams, index, current).to(device)
+            optimizer.zero_grad(set_to_none=True)
+            total, events = objective.loss(batch, True)
+            (total / events).backward()
+            optimizer.step()
+
+    return epoch
+
+
+def smoother_floor(streams: rd.StreamSet, hidden: int, batch_size: int, device: str) -> Callable[[], None]:
+    D, K = hidden, streams.num_types
+    weights = torch.randn(D, 7 * D, device=device)
+    back, readout = weights.t().contiguous(), torch.randn(D, K, device=device)
+    groups = batches_by_length(streams.lengths, batch_size)
+    shapes = [(len(g), int(streams.lengths[g].max()) + 1) for g in groups]
+    widest = max(b * n for b, n in shapes)
+    h, gates = torch.randn(widest, D, device=device), torch.randn(widest, 7 * D, device=device)
+    states, rates = torch.randn(widest * NODES, D, device=device), torch.randn(widest * NODES, K, device=device)
+
+    def epoch() -> None:
+        for rows, steps in shapes:
+            for _ in range(steps):
+                h[:rows] @ weights
+            for _ in range(steps // 2):
+                h[:rows] @ weights
+                gates[:rows] @ back
+            half, total = rows * (steps // 2), rows * steps
+            h[:half].t() @ gates[:half]
+            states[: total * NODES] @ readout
+            states[: total * NODES] @ readout
+            rates[: total * NODES] @ readout.t()
+            rates[: total * NODES].t() @ states[: total * NODES]
 
     return epoch
 
@@ -115,6 +165,7 @@ def main() -> None:
     parser.add_argument("--most", type=int, help="use only so many streams")
     parser.add_argument("--repeat", type=int, default=1, help="repeat the streams so often (to fill large batches)")
     parser.add_argument("--precision", default="highest", choices=["highest", "high"], help="high: tf32 on a GPU")
+    parser.add_argument("--smoother", action="store_true", help="train a smoother instead of a model")
     parser.add_argument("--peer", action="store_true")
     options = parser.parse_args()
     torch.set_num_threads(options.threads)
@@ -126,6 +177,8 @@ def main() -> None:
             types=streams.types,
         )
     contenders = {"retrodict": ours, "floor": floor} | ({"easytpp": peer} if options.peer else {})
+    if options.smoother:
+        contenders = {"retrodict": our_smoother, "floor": smoother_floor}
     for batch_size in options.batch:
         epochs = {n: make(streams, options.hidden, batch_size, options.device) for n, make in contenders.items()}
         seconds: dict[str, list[float]] = {name: [] for name in epochs}

@@ -7,6 +7,7 @@ out is copied, so that any number of scans may be under way at once.
 
 from __future__ import annotations
 
+import functools
 from collections import OrderedDict
 from collections.abc import Callable
 
@@ -16,8 +17,8 @@ from torch import Tensor
 from retrodict.models.ctlstm_fused import read_step, unread_step
 from retrodict.models.ctlstm_scan import Scanned
 
-_LARGEST = 3_000_000  # N B D beyond which the steps are long enough to hide their launches
-_REMEMBERED = 20_000_000  # N B D of all recordings that are kept: some 2 GB in single precision
+_SHARE = 0.1  # of the GPU's memory that recordings may take
+_BYTES = 22 * 4  # that one takes for each step, stream and cell, at most
 
 
 class Fused:
@@ -85,12 +86,18 @@ class Graphed:
 
 
 def _pays(N: int, B: int, D: int) -> bool:
-    return 0 < N * B * D <= _LARGEST and not torch.cuda.is_current_stream_capturing()
+    return 0 < N * B * D <= _room() // 4 and not torch.cuda.is_current_stream_capturing()
+
+
+@functools.cache
+def _room() -> int:
+    """N B D of all recordings together."""
+    return int(_SHARE * torch.cuda.get_device_properties().total_memory / _BYTES)
 
 
 def _length(N: int) -> int:
     """Lengths are rounded up by an eighth at most, so that few shapes need recording."""
-    step = max(1, 1 << (N.bit_length() - 4))
+    step = 1 << max(0, N.bit_length() - 4)
     return -(-N // step) * step
 
 
@@ -129,7 +136,7 @@ def _recorded(direction: str, length: int, gates: Tensor, by_hidden: Tensor, gap
     key = (direction, length, B, D, gates.dtype, gates.device, torch.get_float32_matmul_precision())
     if key not in _recordings:
         _recordings[key] = _record(direction, length, B, D, gates)
-        while len(_recordings) > 1 and sum(r.size for r in _recordings.values()) > _REMEMBERED:
+        while len(_recordings) > 1 and sum(r.size for r in _recordings.values()) > _room():
             _recordings.popitem(last=False)
     _recordings.move_to_end(key)
     return _recordings[key]
