@@ -77,10 +77,10 @@ def fit(
     if not (isinstance(train, StreamSet) and (dev is None or isinstance(dev, StreamSet))):
         raise ModelError("train and dev must be stream sets: build them with rd.StreamSet or rd.read_events.")
     _device(device)
-    train, dev = _check_data(train, dev, seed)
+    train, dev = check_data(train, dev, seed)
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
-        fitted, train = _prepare(model, train)
+        fitted, train = prepare(model, train)
     rate = fitted.learning_rate if learning_rate is None else learning_rate
     settings = Settings(batch_size, rate, patience, seed, weight_decay, averaging)
     objective: Objective
@@ -92,7 +92,7 @@ def fit(
         objective = Likelihood(fitted, train, fitted.matched(dev), **options)
     with contextlib.ExitStack() as stack:
         folder = directory or stack.enter_context(tempfile.TemporaryDirectory())
-        about = {"kind": fitted.kind, "config": _rounded(fitted.config()), **_given(fitted)}
+        about = {"kind": fitted.kind, "config": rounded(fitted.config()), **_given(fitted)}
         run = Run(Path(folder), objective, settings, about)
         if resume and run.is_finished(epochs):
             warnings.warn(f"{folder}: this fit had finished; its model was loaded", DataNotice, stacklevel=2)
@@ -158,7 +158,7 @@ def train_objective(
     return fitting
 
 
-def _prepare(
+def prepare(
     model: Model | Proposal | type[Model] | Callable[[StreamSet], Model], train: StreamSet
 ) -> tuple[Model | Proposal, StreamSet]:
     """The model to train, sized and scaled for the streams, and the streams as it takes them."""
@@ -208,7 +208,8 @@ def _record(fitting: Fitting, seconds: float) -> dict[str, Any]:
     }
 
 
-def _check_data(train: StreamSet, dev: StreamSet | None, seed: int) -> tuple[StreamSet, StreamSet]:
+def check_data(train: StreamSet, dev: StreamSet | None, seed: int) -> tuple[StreamSet, StreamSet]:
+    """Training and dev streams, some of the former set aside where there are none of the latter."""
     if train.num_events == 0:
         raise DataError("there are no events to train on", remedy="give streams with at least one event")
     if dev is None:
@@ -248,12 +249,12 @@ def _become(model: Model | Proposal, loaded: Model | Proposal) -> None:
     model.training_record = loaded.training_record
 
 
-def _rounded(value: Any) -> Any:
+def rounded(value: Any) -> Any:
     """Numbers as they survive a round trip through text, so that a run is recognised again."""
     if isinstance(value, dict):
-        return {k: _rounded(v) for k, v in value.items()}
+        return {k: rounded(v) for k, v in value.items()}
     if isinstance(value, list):
-        return [_rounded(v) for v in value]
+        return [rounded(v) for v in value]
     return float(f"{value:.6g}") if isinstance(value, float) else value
 
 

@@ -132,6 +132,7 @@ class Fitting(pl.LightningModule):
         """Score the averaged weights on dev, record the epoch, adjust the learning rate."""
         with self.averaged():
             dev = mean_loss(self.objective, self.settings.batch_size, self.device)
+            more = self.objective.metrics()
         if not math.isfinite(dev):
             raise TrainingError(
                 f"the dev loss is {dev} after epoch {self.current_epoch}: training diverged. "
@@ -146,9 +147,10 @@ class Fitting(pl.LightningModule):
             "dev_loss": dev,
             "learning_rate": float(optimizer.param_groups[0]["lr"]),
             "events_per_second": self._totals[1] / max(seconds, 1e-9),
+            **more,
         }
         self.history.append(row)
-        for name in ("train_loss", "dev_loss", "learning_rate", "events_per_second"):
+        for name in row.keys() - {"epoch"}:
             self.log(name, row[name])
         assert self.plateau is not None
         self.plateau.step(dev)

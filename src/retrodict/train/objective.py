@@ -52,6 +52,10 @@ class Objective(ABC):
         """What else makes this objective what it is, as JSON can hold it: a part of a run's identity."""
         return {}
 
+    def metrics(self) -> dict[str, float]:
+        """What else to record of each epoch, after dev was scored."""
+        return {}
+
     def fingerprint(self) -> str:
         """A digest of the data, so that a run is not resumed on other streams by mistake."""
         digest = hashlib.blake2b(digest_size=8)

@@ -1,0 +1,245 @@
+"""Monte Carlo EM: learn a model from incomplete streams (the paper, section H).
+
+E-step, at the start of every epoch: particles of the missing events of every incomplete stream, from the posterior under
+the model as it is, by smoothing (the smoother learns along) or filtering. M-step, the epoch itself: the likelihood of
+the streams completed by weighted draws, together with streams that were complete to begin with.
+
+    log p(x) >= E_q [log p(x, z) + log p_miss - log q(z)]                                  the ELBO, raised by both steps
+
+What counts on dev is the evidence, log p(x) per observed event. The smoother is taught on the completed streams,
+censored afresh, so that it follows the model. Where the mechanism is learned too, its rates follow from the same draws.
+"""
+
+from __future__ import annotations
+
+import copy
+import hashlib
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor, nn
+
+from retrodict.events.batch import batches_by_length
+from retrodict.events.pairs import PairBatch, make_pairs
+from retrodict.events.stream import EventStream
+from retrodict.events.stream_set import StreamSet
+from retrodict.missingness.base import Missingness
+from retrodict.missingness.by_type import ByType
+from retrodict.models.base import Model
+from retrodict.models.quadrature import GaussLegendre
+from retrodict.models.start import first_types
+from retrodict.proposals import Filtering, Proposal, Smoothing
+from retrodict.smc.impute import impute
+from retrodict.smc.posterior import Posterior
+from retrodict.train.mechanism import completions, maximise
+from retrodict.train.objective import Objective
+
+_DEV_SEED = 999_999_937
+
+
+class Learner(nn.Module):
+    """What is learned: a model, and the smoother of its E-step where there is one.
+
+    The proposal works on a copy of the model that ``refresh`` brings up to date. What is learned of the mechanism is
+    held here too, so that checkpoints have it.
+    """
+
+    rates: Tensor | None
+
+    def __init__(self, model: Model, missing: Missingness, smoother_size: int | None) -> None:
+        super().__init__()
+        self.model = model
+        own = copy.deepcopy(model)
+        self.proposal: Proposal = (
+            Filtering(own, missing) if smoother_size is None else Smoothing(own, missing, smoother_size)
+        )
+        for parameter in (*own.parameters(), *self.proposal.missingness.parameters()):
+            parameter.requires_grad_(False)
+        mechanism = self.proposal.missingness
+        self.mechanism_parameters = nn.ParameterList(mechanism.parameters())
+        self.register_buffer(
+            "rates", mechanism.rates(torch.zeros(())).clone() if isinstance(mechanism, ByType) else None
+        )
+        self.register_load_state_dict_post_hook(lambda module, keys: module._restore())
+
+    @property
+    def has_smoother(self) -> bool:
+        """Whether the E-step looks ahead."""
+        return isinstance(self.proposal, Smoothing)
+
+    def refresh(self) -> Proposal:
+        """The proposal for the model as it is now."""
+        self.proposal.model.load_state_dict(self.model.state_dict())
+        return self.proposal
+
+    @property
+    def missing(self) -> Missingness:
+        """The mechanism as it is now."""
+        return self.proposal.missingness
+
+    def learn_missing(self, completed: StreamSet, imputed: NDArray[np.bool_]) -> None:
+        """The mechanism's part of the M-step."""
+        self.proposal.missingness = maximise(self.missing, completed, imputed)
+        if self.rates is not None:
+            self.rates.copy_(self.missing.rates(torch.zeros(())))
+
+    def _restore(self) -> None:
+        """Rates by type as a checkpoint left them."""
+        mechanism = self.missing
+        if self.rates is not None and isinstance(mechanism, ByType) and mechanism.types is not None:
+            rates = dict(zip(mechanism.types, self.rates.tolist(), strict=True))
+            self.proposal.missingness = ByType(rates).bind(mechanism.types)
+
+
+@dataclass(frozen=True)
+class Completed:
+    """B completed streams, censored afresh, and how much each counts [B]."""
+
+    pairs: PairBatch
+    weights: Tensor
+
+    @property
+    def index(self) -> Tensor:
+        """[B]."""
+        return self.pairs.index
+
+    @property
+    def durations(self) -> Tensor:
+        """[B]."""
+        return self.pairs.durations
+
+    @property
+    def num_events(self) -> int:
+        """Events of the completed streams."""
+        return self.pairs.complete.num_events
+
+    def to(self, device: torch.device | str) -> Completed:
+        """The same batch on another device."""
+        return Completed(self.pairs.to(device), self.weights.to(device))
+
+
+@dataclass(frozen=True)
+class Held:
+    """Dev streams to be scored by their evidence."""
+
+    observed: StreamSet
+
+    def to(self, device: torch.device | str) -> Held:
+        """Streams are put on a device when they are imputed."""
+        return self
+
+
+class ExpectationMaximisation(Objective):
+    """Maximise log p(x) of incomplete streams, and log p of ``complete`` ones.
+
+    ``particles`` a stream in the E-step, of which ``draws`` are drawn by weight for the M-step.
+    """
+
+    def __init__(
+        self,
+        learner: Learner,
+        train: StreamSet,
+        dev: StreamSet,
+        *,
+        complete: StreamSet | None = None,
+        learn_missing: bool = False,
+        seed: int = 0,
+        particles: int = 50,
+        draws: int = 4,
+    ) -> None:
+        self.module = self.learner = learner
+        self.learns_missing = learn_missing
+        self.train, self.dev, self.complete = train, dev, complete
+        self.seed, self.particles, self.num_draws = seed, particles, draws
+        self.evidence = float("nan")
+        self._pair: tuple[StreamSet, StreamSet] | None = None
+        self._weights: NDArray[np.float64] = np.zeros(0)
+
+    def options(self) -> dict[str, Any]:
+        """What this objective is, for a run's identity."""
+        return {
+            "particles": self.particles,
+            "draws": self.num_draws,
+            "smoothing": self.learner.has_smoother,
+            "learns_missing": self.learns_missing,
+        }
+
+    def fingerprint(self) -> str:
+        """Of all streams, complete ones too."""
+        digest = hashlib.blake2b(super().fingerprint().encode(), digest_size=8)
+        if self.complete is not None:
+            digest.update(self.complete.event_times.tobytes() + self.complete.offsets.tobytes())
+        return digest.hexdigest()
+
+    def metrics(self) -> dict[str, float]:
+        """The evidence of the training streams in the last E-step, and the ELBO on dev."""
+        posterior = self._impute(self.dev, min(self.particles, 10), _DEV_SEED + 1, resample=None)
+        logs = np.log(np.maximum(posterior.all_weights * posterior.num_particles, 1e-300))
+        elbo = posterior.log_evidence + logs.mean(1)
+        per_event = max(self.dev.num_events, 1)
+        return {"train_evidence": self.evidence, "dev_elbo": float(elbo.sum()) / per_event}
+
+    def epoch_batches(self, batch_size: int, seed: int, epoch: int) -> list[NDArray[np.int64]]:
+        """The E-step: complete the streams, under the model as it is; a function of the weights, seed and epoch."""
+        number = (self.seed + 1) * 1_000_000 + epoch
+        self.learner.refresh()
+        posterior = self._impute(self.train, self.particles, number)
+        self.evidence = float(posterior.log_evidence.sum()) / max(self.train.num_events, 1)
+        streams, imputed = completions(posterior, self.num_draws, number)
+        shares = [np.full(len(streams), 1 / self.num_draws)]
+        if self.learns_missing:
+            self.learner.learn_missing(streams, imputed)
+        if self.complete is not None:
+            streams = _joined(streams, self.complete)
+            shares.append(np.ones(len(self.complete)))
+        self._weights = np.concatenate(shares)
+        self._learn_start(streams)
+        self._pair = self.learner.missing.censor(streams, number)
+        return batches_by_length(streams.lengths, batch_size, np.random.default_rng([seed, epoch]))
+
+    def _learn_start(self, streams: StreamSet) -> None:
+        """What happens at the start instant, where the model has an atom there: shares of completed streams."""
+        atom = self.learner.model.start_atom
+        if atom is not None:
+            counts = np.bincount(first_types(streams) + 1, self._weights, streams.num_types + 1) + 0.5
+            atom.log_probs.copy_(torch.as_tensor(np.log(counts / counts.sum())))
+
+    def batch(self, streams: StreamSet, index: NDArray[np.int64], epoch: int | None) -> Completed | Held:
+        """Completed streams; dev streams as they are."""
+        if epoch is None:
+            return Held(self.dev[index])
+        assert self._pair is not None
+        dtype = self.learner.model.dtype
+        return Completed(
+            make_pairs(*self._pair, index, dtype=dtype), torch.as_tensor(self._weights[index], dtype=dtype)
+        )
+
+    def loss(self, batch: Completed | Held, training: bool) -> tuple[Tensor, int]:
+        """-log p of completed streams, and -log q of what was hidden from them anew; on dev, -log p(x)."""
+        if isinstance(batch, Held):
+            self.learner.refresh()
+            posterior = self._impute(batch.observed, self.particles, _DEV_SEED)
+            return -torch.as_tensor(posterior.log_evidence.sum()), batch.observed.num_events
+        integral, model = GaussLegendre(4), self.learner.model
+        total = -(batch.weights * model.batch_log_likelihood(batch.pairs.complete, integral)).sum()
+        if self.learner.has_smoother:
+            total = total - (batch.weights * self.learner.proposal.batch_log_prob(batch.pairs, integral)).sum()
+        return total, round(float((batch.weights[:, None] * batch.pairs.complete.mask).sum()))
+
+    def events_per_stream(self) -> float:
+        """Of a completed stream, by what is observed of it; the unit of steps."""
+        return super().events_per_stream() / self.num_draws
+
+    def _impute(self, observed: StreamSet, particles: int, seed: int, resample: str | None = "systematic") -> Posterior:
+        return impute(observed, self.learner.proposal, particles, seed, resample)
+
+
+def _joined(streams: StreamSet, complete: StreamSet) -> StreamSet:
+    both = [
+        EventStream.trusted(s.times, s.types, s.start, s.end, name)
+        for name, s in (*((s.id, s) for s in streams), *((f"{s.id} (complete)", s) for s in complete))
+    ]
+    return StreamSet(both, types=streams.types, axis=streams.axis)

@@ -1,0 +1,119 @@
+"""Fit a model to incomplete streams, by Monte Carlo EM (``train/expectation.py`` has the steps)."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import tempfile
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from retrodict.errors import ModelError
+from retrodict.events.stream_set import StreamSet
+from retrodict.missingness.base import Missingness
+from retrodict.models.base import Model
+from retrodict.proposals import Proposal, Smoothing
+from retrodict.train.expectation import ExpectationMaximisation, Learner
+from retrodict.train.fitting import check_data, prepare, rounded, train_objective
+from retrodict.train.module import Settings
+from retrodict.train.run import Run
+
+SMOOTHER = "smoother"  # the folder, inside the model's, of the proposal trained for it
+
+
+@dataclass(frozen=True)
+class Fitted:
+    """What was learned from incomplete streams, and one row of metrics for each epoch.
+
+    ``proposal`` is the smoother of the E-step (or filtering), ready for ``rd.impute``.
+    """
+
+    model: Model
+    missing: Missingness
+    proposal: Proposal
+    history: list[dict[str, float]]
+
+
+def fit_incomplete(
+    model: Model | type[Model] | Callable[[StreamSet], Model],
+    streams: StreamSet,
+    missing: Missingness,
+    dev: StreamSet | None = None,
+    *,
+    complete: StreamSet | None = None,
+    learn_missing: bool = False,
+    filtering: bool = False,
+    smoother_size: int | None = None,
+    particles: int = 50,
+    draws: int = 4,
+    directory: str | os.PathLike[str] | None = None,
+    epochs: int = 100,
+    batch_size: int = 50,
+    learning_rate: float | None = None,
+    averaging: float = 0.995,
+    patience: int = 12,
+    seed: int = 0,
+    resume: bool = True,
+    device: str = "auto",
+    progress: bool = True,
+) -> Fitted:
+    """Fit a model to incomplete ``streams``, whose events go missing by the mechanism ``missing``.
+
+    Streams that are known to be ``complete`` help. ``dev`` are incomplete streams, by whose evidence training stops
+    (a tenth of ``streams`` by default). With ``learn_missing`` the mechanism is a start, and learned too; that needs
+    complete streams, since from incomplete ones alone nobody can tell rare events from events often missed. To learn
+    the mechanism for a model that is known, see ``rd.learn_missing``. The E-step takes ``particles`` a stream from a
+    smoother with ``smoother_size`` cells (as many as the model's by default), or from ``filtering``. The rest is as in
+    ``rd.fit``.
+    """
+    if learn_missing and complete is None:
+        raise ModelError(
+            "model and mechanism cannot both be learned from incomplete streams alone: few events seen may be few that "
+            "happened or many that went missing. Give some complete streams (complete=), fix the mechanism, or fix the "
+            "model and use learn_missing."
+        )
+    train, dev = check_data(streams, dev, seed)
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(seed)
+        fitted, _ = prepare(model, complete if complete is not None else train)
+        train, dev = fitted.matched(train), fitted.matched(dev)
+        size = None if filtering else smoother_size or getattr(fitted, "hidden_size", 32)
+        learner = Learner(fitted, missing.bind(train.types, train.axis.unit), size)
+    objective = ExpectationMaximisation(
+        learner,
+        train,
+        dev,
+        complete=None if complete is None else fitted.matched(complete),
+        learn_missing=learn_missing,
+        seed=seed,
+        particles=particles,
+        draws=draws,
+    )
+    rate = fitted.learning_rate if learning_rate is None else learning_rate
+    settings = Settings(batch_size, rate, patience, seed, 0.0, averaging)
+    with contextlib.ExitStack() as stack:
+        folder = Path(directory or stack.enter_context(tempfile.TemporaryDirectory()))
+        run = Run(folder, objective, settings, _about(fitted, missing))
+        fitting = train_objective(
+            objective, settings, run, epochs=epochs, resume=resume, device=device, progress=progress
+        )
+        proposal = learner.refresh()
+        if directory is not None:
+            fitted.save(folder)
+            if isinstance(proposal, Smoothing):
+                proposal.save(folder / SMOOTHER)
+            run.finish(len(fitting.history), stopped_early=len(fitting.history) < epochs)
+    return Fitted(fitted, learner.missing, proposal, fitting.history)
+
+
+def _about(model: Model, missing: Missingness) -> dict[str, Any]:
+    """What is fitted, for the run's identity."""
+    try:
+        mechanism = missing.config()
+    except ModelError:
+        mechanism = {}
+    return {"kind": model.kind, "config": rounded(model.config()), "missingness": rounded(mechanism)}
