@@ -10,7 +10,18 @@ from retrodict.events.io.read import read_events
 from retrodict.events.io.write import write_events
 from retrodict.events.stream import EventStream
 from retrodict.events.stream_set import StreamSet
-from retrodict.missingness import ByType, Missingness
+from retrodict.missingness import (
+    After,
+    ByType,
+    Contextual,
+    Custom,
+    Either,
+    Missingness,
+    ReportingDelay,
+    TimeVarying,
+    Windows,
+)
+from retrodict.missingness.spec import read_missing
 from retrodict.models import Hawkes, Model, NeuralHawkes, Poisson
 from retrodict.models.quadrature import GaussLegendre, MonteCarlo
 from retrodict.models.simulate import simulate
@@ -35,9 +46,13 @@ _LATER = {
 }
 
 __all__ = [
+    "After",
     "ByType",
+    "Contextual",
+    "Custom",
     "DataError",
     "DataNotice",
+    "Either",
     "EventStream",
     "Filtering",
     "GaussLegendre",
@@ -50,12 +65,15 @@ __all__ = [
     "Poisson",
     "Posterior",
     "Proposal",
+    "ReportingDelay",
     "RetrodictError",
     "RunawayError",
     "Smoothing",
     "StreamSet",
+    "TimeVarying",
     "TrainingError",
     "Twisted",
+    "Windows",
     "__version__",
     "combine",
     "consensus",
@@ -65,6 +83,7 @@ __all__ = [
     "load_posterior",
     "load_proposal",
     "read_events",
+    "read_missing",
     "save_model",
     "score",
     "simulate",
