@@ -18,7 +18,6 @@ from torch import Tensor, nn
 from retrodict.errors import ModelError
 from retrodict.missingness.vocabulary import check_positive, positions
 
-_CUTS = (0.001, 0.01, 0.1, 0.3, 0.6, 0.9, 0.99, 0.999, 0.9999, 0.999999)
 _KNOTS = 32
 
 
@@ -55,6 +54,9 @@ class Delays(ABC):
     def cuts(self) -> Tensor:
         """Lengths of delay to cut integrals at, [J]."""
 
+    def _now(self, name: str) -> Tensor:
+        return self.logs[name].detach().cpu().exp()
+
 
 class Exponential(Delays):
     """S(x) = exp(-x / mean)."""
@@ -66,9 +68,8 @@ class Exponential(Delays):
         return torch.exp(-x / self.value("mean", x))
 
     def cuts(self) -> Tensor:
-        """Quantiles."""
-        levels = torch.tensor(_CUTS[3:], dtype=torch.float64)
-        return (-torch.log1p(-levels)[:, None] * self.logs["mean"].detach().cpu().exp()).flatten()
+        """Multiples of the mean."""
+        return _merged(self._now("mean") * torch.tensor([2.0, 5.0, 10.0, 20.0])[:, None])
 
 
 class Gamma(Delays):
@@ -82,12 +83,12 @@ class Gamma(Delays):
         return _UpperGamma.apply(shape.expand_as(x), x * shape / self.value("mean", x))
 
     def cuts(self) -> Tensor:
-        """Quantiles by Wilson and Hilferty's rule above the mean, ever smaller shares of the mean below it."""
-        mean, shape = (self.logs[name].detach().cpu().exp() for name in self.names)
-        normal = torch.special.ndtri(torch.tensor(_CUTS[4:], dtype=torch.float64))[:, None]
-        above = mean * (1 - 1 / (9 * shape) + normal / (3 * shape.sqrt())).clamp(min=0).pow(3)
-        below = mean * 0.25 ** torch.arange(7, dtype=torch.float64)[:, None]
-        return torch.cat([above, below]).flatten()
+        """Quantiles above the mean (by Wilson and Hilferty's rule), ever smaller shares of the mean below it."""
+        mean, shape = self._now("mean"), self._now("shape")
+        normal = torch.tensor([0.0, 1.5, 3.0, 5.0], dtype=torch.float64)[:, None]
+        above = mean * (1 - 1 / (9 * shape) + normal / (3 * shape.sqrt())).clamp(min=0.1).pow(3)
+        below = mean * 0.25 ** torch.arange(5, dtype=torch.float64)[:, None]
+        return _merged(torch.cat([above, below]))
 
 
 class LogNormal(Delays):
@@ -102,9 +103,8 @@ class LogNormal(Delays):
 
     def cuts(self) -> Tensor:
         """Quantiles."""
-        normal = torch.special.ndtri(torch.tensor(_CUTS, dtype=torch.float64))[:, None]
-        spread = self.logs["spread"].detach().cpu().exp()
-        return torch.exp(self.logs["median"].detach().cpu() + normal * spread).flatten()
+        normal = torch.tensor([-3.5, -2.0, -1.0, 0.0, 1.0, 2.0, 3.5, 5.0], dtype=torch.float64)[:, None]
+        return _merged(self._now("median") * torch.exp(normal * self._now("spread")))
 
 
 class Empirical(Delays):
@@ -131,7 +131,7 @@ class Empirical(Delays):
 
     def cuts(self) -> Tensor:
         """The quantiles."""
-        return self.knots.flatten()
+        return self.knots.flatten().unique()
 
 
 FAMILIES: dict[str, type[Delays]] = {f.family: f for f in (Exponential, Gamma, LogNormal, Empirical)}
@@ -142,6 +142,11 @@ def by_type(given: Any, types: Sequence[str]) -> dict[int, Any]:
     if not isinstance(given, Mapping):
         return dict.fromkeys(range(len(types)), given)
     return {k: value for name, value in given.items() for k in positions(name, types, "to give a delay to")}
+
+
+def _merged(cuts: Tensor) -> Tensor:
+    """Lengths that are nearly the same as one: types with like delays need no cuts of their own."""
+    return torch.exp((4 * cuts.log()).round() / 4).unique()
 
 
 class _UpperGamma(torch.autograd.Function):

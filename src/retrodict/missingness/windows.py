@@ -118,7 +118,7 @@ class Windows(Missingness):
             now = torch.remainder(now, self.period)
         low, high = self._bounds(t, context)
         inside = ((now[..., None] >= low) & (now[..., None] < high)).any(-1)
-        return torch.where(inside, self.inside, self.outside)[..., None].to(mask.dtype) * mask
+        return torch.where(inside[..., None], self.inside * mask, self.outside * mask)
 
     def bound(self, start: Tensor, stop: Tensor, context: Context | None = None) -> Tensor:
         """The larger of the rates that occur between, [..., K]."""
@@ -134,8 +134,11 @@ class Windows(Missingness):
         if self.period is not None:
             touched = touched | (stop - start >= self.period)
         within = ((a >= low + slack) & (b < high - slack)).any(-1)
-        most = torch.maximum(torch.where(touched, self.inside, 0.0), torch.where(within, 0.0, self.outside))
-        return most[..., None].to(mask.dtype) * mask
+        most = [
+            torch.where(touched[..., None], self.inside * mask, 0.0),
+            torch.where(within[..., None], 0.0, self.outside * mask),
+        ]
+        return torch.maximum(*most)
 
     def breaks(self, start: Tensor, stop: Tensor, context: Context | None = None) -> Tensor | None:
         """The ends of windows."""
