@@ -48,13 +48,13 @@ def left(t: np.ndarray) -> np.ndarray:
     return END - START - t
 
 
-def contextual(seed: int = 1, blind: bool = True, every: float | None = None) -> Contextual:
+def contextual(seed: int = 1, blind: bool = True, every: float | None = None, spread: float = 1.0) -> Contextual:
     """A random network that (``blind``) sees type 1 alone and never hides it."""
     made = Contextual(list(TYPES), [0.3, 1.5], 4, seed=seed, every=every)
     generator = torch.Generator().manual_seed(seed)
     with torch.no_grad():
         for parameter in made.parameters():
-            parameter.normal_(generator=generator)
+            parameter.normal_(std=spread, generator=generator)
         if blind:
             made.network[0].weight[:, [0, 1, 4, 5]] = 0.0
             made.network[2].weight[1], made.network[2].bias[1] = 0.0, -800.0
@@ -98,6 +98,9 @@ EXAMPLES: dict[str, Example] = {
     "windows": Example(
         Windows([(1.0, 2.5), (4.0, 4.2)], types=["0", "2"], inside=0.9, outside=0.1),
         lambda k, t, _: np.where(k == 1, 0, np.where(within(t, (1.0, 2.5), (4.0, 4.2)), 0.9, 0.1)),
+    ),
+    "narrow window": Example(
+        Windows([(4.1, 4.3)], types="2"), lambda k, t, _: np.where((k == 2) & within(t, (4.1, 4.3)), 1.0, 0.0)
     ),
     "windows that recur": Example(Windows([(3.5, 0.5)], every=4.0), _daily),
     "windows by stream": Example(

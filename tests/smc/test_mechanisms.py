@@ -14,13 +14,16 @@ import pytest
 import torch
 from scipy import stats
 
+from retrodict.events.batch import make_batch
 from retrodict.events.stream import EventStream
 from retrodict.events.stream_set import StreamSet
-from retrodict.missingness import After, ByType, Contextual, Either, ReportingDelay, TimeVarying, Windows
+from retrodict.missingness import After, ByType, Contextual, Either, Missingness, ReportingDelay, TimeVarying, Windows
 from retrodict.models import Hawkes, Poisson
 from retrodict.models.simulate import simulate
 from retrodict.proposals import Filtering, Smoothing
+from retrodict.smc import sampler
 from retrodict.smc.impute import impute
+from retrodict.smc.particles import Particles
 from tests.missingness.examples import END, EXAMPLES, START, TYPES, Example
 from tests.smc.reversible_jump import AFTER, DELAY, NETWORK, SEVERAL, TABLE, WINDOW, log_joint, reversible_jump
 
@@ -71,7 +74,7 @@ def test_poisson_missing_events_are_an_inhomogeneous_poisson_process(name):
     """Counts by type are Poisson with mean ∫ rho_k lambda_k, and times have that density; level 0.001 each."""
     example = EXAMPLES[name]
     observed = observed_streams(example, 2)
-    posterior = impute(observed, Filtering(Poisson(RATES), example.mechanism), particles=2000, resample=None)
+    posterior = impute(observed, Filtering(Poisson(RATES), example.mechanism), particles=1500, resample=None)
     for i in range(len(observed)):
         for k in range(3):
             rate = RATES[k] * example.rate(k, GRID, observed[i])
@@ -94,15 +97,77 @@ def test_poisson_missing_events_are_an_inhomogeneous_poisson_process(name):
 
 @pytest.mark.parametrize("name", EXAMPLES)
 def test_inversion_has_an_unbiased_evidence(name):
-    """On a coarse grid the interpolant is far from the rates; its weights make up for it. Level 0.001."""
+    """A stream with a long gap: the interpolant is far from the rates, and weights make up for it. Level 0.001."""
     example = EXAMPLES[name]
-    stream = observed_streams(example)[0]
-    copies = StreamSet([EventStream(stream.times, stream.types, START, END, str(i)) for i in range(20)], types=TYPES)
+    times, types = np.array([10.2, 10.6, 10.9]), np.array([0, 1, 1])
+    copies = StreamSet([EventStream(times, types, START, END, str(i)) for i in range(20)], types=TYPES)
     posterior = impute(
-        copies, Filtering(Poisson(RATES), example.mechanism), particles=400, sampler="inversion", resample=None
+        copies, Filtering(Poisson(RATES), example.mechanism), particles=200, sampler="inversion", resample=None
     )
     ratios = np.exp(posterior.log_evidence - exact_evidence(example, copies[0]))
     assert abs(ratios.mean() - 1) < 3.9 * ratios.std() / math.sqrt(20) + 1e-6
+
+
+def test_integrals_across_jumps_are_noticed(monkeypatch):
+    """The tests above can fail: one rule over the whole of a piece, whatever happens in it."""
+    monkeypatch.setattr(Windows, "breaks", Missingness.breaks)
+    with pytest.raises(AssertionError, match="Mismatched elements"):
+        test_poisson_weights_are_equal_and_the_evidence_is_exact("windows")
+
+
+def test_a_bound_that_is_too_low_is_noticed(monkeypatch):
+    bound = Windows.bound
+    monkeypatch.setattr(Windows, "bound", lambda self, *interval: 0.5 * bound(self, *interval))
+    with pytest.raises(AssertionError):
+        test_poisson_missing_events_are_an_inhomogeneous_poisson_process("windows")
+
+
+def test_an_interpolant_blind_to_jumps_is_noticed(monkeypatch):
+    monkeypatch.setattr(sampler._Sweep, "_varying", lambda *_: None)
+    with pytest.raises(AssertionError):
+        test_inversion_has_an_unbiased_evidence("narrow window")
+
+
+def histories_agree(mechanism: Missingness) -> bool:
+    """Whether each particle's history is that of its own events, after resampling at nearly every observed event."""
+    ended = []
+    plain = sampler._Sweep.result
+
+    def look(self):
+        ended.append(self.particles)
+        return plain(self)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(sampler._Sweep, "result", look)
+        copies = StreamSet([EventStream(SEEN.times, SEEN.types, end=SEEN.end, id=i) for i in range(5)], types=TYPES)
+        proposal = Filtering(Hawkes(BASE, EXCITATION, DECAY).double(), mechanism)
+        posterior = impute(copies, proposal, particles=40, seed=1, ess_threshold=1.0)
+    assert posterior.diagnostics.resamplings.min() >= 3
+    complete = []
+    for z in (z for i in range(5) for z in posterior.particles(i)):
+        times, types = np.append(SEEN.times, z.times), np.append(SEEN.types, z.types)
+        order = np.argsort(times)
+        complete.append(EventStream(times[order], types[order], end=SEEN.end))
+    streams = StreamSet(complete, types=TYPES)
+    batch, last = make_batch(streams, dtype=torch.float64), torch.as_tensor(streams.lengths)
+    wanted = proposal.missingness.contexts(batch).history
+    own = [field[torch.arange(len(last)), last] for field in wanted]
+    return all(torch.allclose(ours, theirs) for ours, theirs in zip(ended[0].history, own, strict=True))
+
+
+@pytest.mark.parametrize("name", ["after", "network"])
+def test_histories_follow_their_particles(name, monkeypatch):
+    mechanism = JUMPS[name][0]
+    assert histories_agree(mechanism)
+    plain = Particles.copy_rows
+
+    def wrong(self, rows, parents):
+        history = tuple(field.clone() for field in self.history)
+        plain(self, rows, parents)
+        self.history = history
+
+    monkeypatch.setattr(Particles, "copy_rows", wrong)
+    assert not histories_agree(mechanism)
 
 
 BASE = [0.4, 0.3, 0.3]
