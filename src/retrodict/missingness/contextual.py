@@ -91,8 +91,8 @@ class Contextual(Missingness):
                 f"{describe_types(self.types, 20)}."
             )
         bound.order = torch.tensor([k if by_index else self.types.index(name) for k, name in enumerate(types)])
-        bound.fading = torch.tensor([to_unit(scale, self.unit, unit, "a scale of the traces") for scale in self.scales])
-        bound.fading = bound.fading.double()
+        scales = [to_unit(scale, self.unit, unit, "a scale of the traces") for scale in self.scales]
+        bound.fading = torch.tensor(scales, dtype=torch.float64)
         bound.period = period(self.every, self.unit, unit, "every")
         return bound
 

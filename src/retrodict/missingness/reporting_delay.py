@@ -68,7 +68,9 @@ class ReportingDelay(Missingness):
         if self.delays is None or not self.delays.logs:
             return {"family": self.family, **self.given, "wait": self.wait, "unit": self.unit}
         some = [k for k in range(len(self.types)) if self.mask[k] > 0]
-        now = {name: {self.types[k]: float(log[k].exp()) for k in some} for name, log in self.delays.logs.items()}
+        now = {
+            name: {self.types[k]: float(log.detach()[k].exp()) for k in some} for name, log in self.delays.logs.items()
+        }
         return {"family": self.family, **now, "wait": self.late, "unit": self.unit}
 
     def bind(self, types: Sequence[str], unit: str | None = None) -> ReportingDelay:

@@ -38,10 +38,8 @@ _Loader.yaml_implicit_resolvers = {
     for first, resolvers in yaml.SafeLoader.yaml_implicit_resolvers.items()
 }
 _FIRST = list("-+.0123456789")
-_Loader.add_implicit_resolver("tag:yaml.org,2002:int", re.compile(r"[-+]?\d+"), _FIRST)
-_Loader.add_implicit_resolver(
-    "tag:yaml.org,2002:float", re.compile(r"[-+]?(\d+\.\d*|\.?\d+)([eE][-+]?\d+)?|[-+]?\.(inf|Inf)"), _FIRST
-)
+_Loader.add_implicit_resolver("tag:yaml.org,2002:int", re.compile(r"[-+]?\d+$"), _FIRST)
+_Loader.add_implicit_resolver("tag:yaml.org,2002:float", re.compile(r"[-+]?(\d+\.\d*|\.?\d+)([eE][-+]?\d+)?$"), _FIRST)
 
 
 def read_missing(path: str | os.PathLike[str]) -> Missingness:
