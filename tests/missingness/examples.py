@@ -76,7 +76,7 @@ def _after_rate(k: int, t: np.ndarray, stream: EventStream) -> np.ndarray:
     triggers = (stream.times - stream.start)[stream.types == 1]
     lag = t[:, None] - triggers
     soon = ((lag > 0) & (lag < 0.7)).any(1)
-    return np.where(soon, (0.9, 0.0, 0.6)[k], (0.2, 0.0, 0.0)[k])
+    return np.where(soon, (0.9, 0.0, 0.1)[k], (0.2, 0.0, 0.5)[k])
 
 
 def _wave(t: torch.Tensor, context: Context | None) -> torch.Tensor:
@@ -127,14 +127,14 @@ EXAMPLES: dict[str, Example] = {
     "empirical delay": Example(
         ReportingDelay("empirical", delays=DELAYS), lambda k, t, _: 1 - np.interp(left(t), DELAYS, np.linspace(0, 1, 7))
     ),
-    "after": Example(After("1", 0.7, rates={"0": 0.9, "2": 0.6}, otherwise={"0": 0.2}), _after_rate, True),
+    "after": Example(After("1", 0.7, rates={"0": 0.9, "2": 0.1}, otherwise={"0": 0.2, "2": 0.5}), _after_rate, True),
     "contextual": Example(contextual(), _contextual_rate, True),
     "either": Example(
         ByType(0.3) * Windows([(3.5, 0.5)], every=4.0) * ReportingDelay("exponential", mean=0.8),
         lambda k, t, s: 1 - 0.7 * (1 - _daily(k, t, s)) * (1 - np.exp(-left(t) / 0.8)),
     ),
     "either, looking back": Example(
-        Either(After("1", 0.7, rates={"0": 0.9, "2": 0.6}, otherwise={"0": 0.2}), contextual()),
+        Either(After("1", 0.7, rates={"0": 0.9, "2": 0.1}, otherwise={"0": 0.2, "2": 0.5}), contextual()),
         lambda k, t, s: 1 - (1 - _after_rate(k, t, s)) * (1 - _contextual_rate(k, t, s)),
         True,
     ),

@@ -124,6 +124,32 @@ def test_rates_are_smooth_between_breaks(name):
     torch.testing.assert_close(area, fine, rtol=0, atol=5e-4)
 
 
+@pytest.mark.parametrize(
+    "mechanism",
+    [
+        ReportingDelay("exponential", mean={"0": 0.002, "1": 0.05, "2": 7.0}),
+        ReportingDelay("gamma", mean={"0": 0.002, "1": 0.05, "2": 7.0}, shape={"0": 0.6, "1": 4.0, "2": 2.0}),
+        ReportingDelay("lognormal", median={"0": 0.002, "1": 0.05, "2": 1.0}, spread={"0": 0.3, "1": 1.0, "2": 2.0}),
+        Contextual(**{**contextual(blind=False).config(), "scales": [0.003, 0.2]}),
+    ],
+    ids=repr,
+)
+@torch.no_grad()
+def test_fast_changes_in_long_gaps_are_not_missed(mechanism):
+    """Eight nodes between breaks, against a million midpoints, for rates that change in a thousandth of the gap."""
+    bound = mechanism.bind(TYPES)
+    context = random_context(bound, 1)
+    start, stop = (torch.tensor([x], dtype=torch.float64) for x in (0.9, 6.0))
+    edges = torch.cat([start, bound.breaks(start, stop, context)[0], stop])
+    points, weights = (torch.as_tensor(x) for x in np.polynomial.legendre.leggauss(8))
+    half = edges.diff()[:, None] / 2
+    times = (edges[:-1, None] + half * (1 + points)).reshape(1, -1)
+    area = (bound.rates(times, context.over(times))[0] * (half * weights).reshape(-1, 1)).sum(0)
+    many = (start + (stop - start) * (torch.arange(1_000_000) + 0.5) / 1_000_000)[None]
+    fine = bound.rates(many, context.over(many))[0].mean(0) * (stop - start)
+    torch.testing.assert_close(area, fine, rtol=0, atol=2e-5)
+
+
 @pytest.mark.parametrize("name", EXAMPLES)
 @pytest.mark.parametrize("smooth", [False, True])
 def test_log_q_has_the_rates_in_events_and_integrals(name, smooth, streams):

@@ -8,10 +8,11 @@ from typing import Any
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
 from retrodict.errors import ModelError
-from retrodict.events.stream_set import describe_types
+from retrodict.events.stream_set import StreamSet, describe_types
 from retrodict.missingness.base import Context, Missingness
 from retrodict.missingness.vocabulary import positions
 
@@ -88,6 +89,10 @@ class ByType(Missingness):
     def bound(self, start: Tensor, stop: Tensor, context: Context | None = None) -> Tensor:
         """The rates themselves, [..., K]."""
         return self.rates(start, context)
+
+    def event_rates(self, streams: StreamSet) -> NDArray[np.float64]:
+        """Looked up by type, [E]."""
+        return self.rates(torch.zeros(())).numpy()[streams.event_types]
 
     def __repr__(self) -> str:
         if self.types is not None and self.vector is not None:
