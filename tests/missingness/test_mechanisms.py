@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -23,10 +24,12 @@ from retrodict.missingness import (
     Contextual,
     Custom,
     Either,
+    Missingness,
     ReportingDelay,
     TimeVarying,
     Windows,
 )
+from retrodict.missingness.base import between
 from retrodict.models import Poisson
 from retrodict.models.simulate import simulate
 from retrodict.models.start import StartAtom
@@ -374,3 +377,17 @@ def test_delays_seen_follow_their_quantiles():
     t = torch.linspace(0, 10, 50, dtype=torch.float64)
     rates = made.rates(t, Context(0 * t, t.long(), end=torch.full_like(t, 10.0)))[:, 0].numpy()
     assert np.abs(rates - stats.gamma(2.0, scale=1.5).sf(10 - t.numpy())).max() < 0.03
+
+
+def test_the_mechanism_of_the_docs_is_one():
+    """The example of docs/extending.md, in imputation: its nights from both sides, and the exact evidence."""
+    text = (Path(__file__).resolve().parents[2] / "docs" / "extending.md").read_text(encoding="utf-8")
+    block = next(part for part in text.split("```python\n")[1:] if "class Night" in part).split("```")[0]
+    scope = {"Missingness": Missingness, "torch": torch, "between": between}
+    exec(block, scope)
+    observed = StreamSet([EventStream([31.0], [0], 20.0, 60.0)], types=["a"])
+    posterior = impute(observed, Filtering(Poisson([0.5]), scope["Night"](1)), particles=300, seed=1)
+    hours = posterior.event_times % 24
+    assert (hours < 6).all()
+    assert len(np.unique(posterior.event_times // 24)) == 2
+    np.testing.assert_allclose(posterior.log_evidence, math.log(0.5) - 0.5 * 28, rtol=0, atol=1e-6)

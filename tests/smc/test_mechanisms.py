@@ -125,6 +125,20 @@ def test_training_and_moves_know_the_posterior(name):
     np.testing.assert_array_equal(posterior.diagnostics.accepted, 1.0)
 
 
+@pytest.mark.parametrize("name", ["windows by stream", "either", "either, looking back"])
+def test_a_streams_particles_do_not_depend_on_its_batch(name):
+    example = EXAMPLES[name]
+    observed = observed_streams(example, 8)
+    proposal = Filtering(Poisson(RATES), example.mechanism)
+    whole = impute(observed, proposal, particles=8, seed=2)
+    for other in (impute(observed, proposal, particles=8, seed=2, rows=8), impute(observed[::-1], proposal, 8, 2)):
+        for name in observed.ids:
+            i, j = whole.observed.ids.index(name), other.observed.ids.index(name)
+            for ours, theirs in zip(whole.particles(i), other.particles(j), strict=True):
+                np.testing.assert_allclose(ours.times, theirs.times, rtol=0, atol=1e-9)
+            assert whole.log_evidence[i] == pytest.approx(other.log_evidence[j], abs=1e-9)
+
+
 def test_integrals_across_jumps_are_noticed(monkeypatch):
     """The tests above can fail: one rule over the whole of a piece, whatever happens in it."""
     monkeypatch.setattr(Windows, "breaks", Missingness.breaks)
