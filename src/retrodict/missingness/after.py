@@ -11,7 +11,7 @@ from torch import Tensor
 
 from retrodict.errors import ModelError
 from retrodict.missingness.base import Context, History, Missingness, between
-from retrodict.missingness.clock import check_clock, check_time, period
+from retrodict.missingness.clock import check_time, check_unit, period
 from retrodict.missingness.vocabulary import check_probability, mask_of, names_in, spread
 
 
@@ -38,8 +38,7 @@ class After(Missingness):
         for given in (rates, otherwise):
             for name, rate in (given if isinstance(given, Mapping) else {"every type": given}).items():
                 check_probability(rate, f"the missing rate of {name!r}")
-        check_clock(None, False, unit, "a mechanism that looks back")
-        self.trigger, self.unit = trigger, unit
+        self.trigger, self.unit = trigger, check_unit(unit, "a mechanism that looks back")
         self.given_rates, self.otherwise = rates, otherwise
         self.within = check_time(within, "within")
         period(within, None, "second", "within")

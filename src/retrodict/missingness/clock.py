@@ -58,10 +58,15 @@ def is_date(value: Any) -> bool:
     return isinstance(value, str) and not _LENGTH.fullmatch(value.strip().lower()) and value not in SECONDS
 
 
-def check_clock(clock: str | None, is_dated: bool, unit: str | None, what: str) -> str:
-    """Which time the mechanism looks at, "stream" or "axis"; by default as the times suggest."""
+def check_unit(unit: str | None, what: str) -> str | None:
+    """The unit, or an error where it is not a known one."""
     if unit is not None and unit not in SECONDS:
         raise ModelError(f"{what} has the unit {unit!r}. Choose one of {', '.join(SECONDS)}.")
+    return unit
+
+
+def check_clock(clock: str | None, is_dated: bool, what: str) -> str:
+    """Which time the mechanism looks at, "stream" or "axis"; by default as the times suggest."""
     if clock is None:
         return "axis" if is_dated else "stream"
     if clock not in CLOCKS:

@@ -18,7 +18,7 @@ from torch import Tensor, nn
 from retrodict.errors import ModelError
 from retrodict.events.stream_set import describe_types
 from retrodict.missingness.base import Context, History, Missingness, between
-from retrodict.missingness.clock import check_clock, on_clock, period, to_unit
+from retrodict.missingness.clock import check_unit, on_clock, period, to_unit
 from retrodict.missingness.vocabulary import check_positive, check_probability
 
 
@@ -49,7 +49,7 @@ class Contextual(Missingness):
             raise ModelError("a contextual mechanism needs types and at least one time scale of its traces.")
         if not (isinstance(hidden, int) and hidden > 0):
             raise ModelError(f"hidden must be a positive whole number, but is {hidden!r}.")
-        check_clock(None, False, unit, "a contextual mechanism")
+        check_unit(unit, "a contextual mechanism")
         period(every, None, "second", "every")
         self.hidden, self.every, self.unit, self.seed = hidden, every, unit, seed
         self.rate = min(max(check_probability(rate, "rate"), 1e-6), 1 - 1e-6)

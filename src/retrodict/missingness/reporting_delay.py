@@ -11,7 +11,7 @@ from torch import Tensor, nn
 
 from retrodict.errors import ModelError
 from retrodict.missingness.base import Context, Missingness, between
-from retrodict.missingness.clock import check_clock, to_unit
+from retrodict.missingness.clock import check_unit, to_unit
 from retrodict.missingness.delays import FAMILIES, Delays, by_type
 
 Value = float | Mapping[str, float]
@@ -56,8 +56,7 @@ class ReportingDelay(Missingness):
             )
         if to_unit(wait, None, "second", "wait") < 0:
             raise ModelError(f"wait must not be negative, but is {wait!r}.")
-        check_clock(None, False, unit, "a reporting delay")
-        self.family, self.wait, self.unit = family, wait, unit
+        self.family, self.wait, self.unit = family, wait, check_unit(unit, "a reporting delay")
         self.types: tuple[str, ...] = ()
         self.late = 0.0
         self.mask = torch.zeros(0, dtype=torch.float64)

@@ -12,7 +12,16 @@ from torch import Tensor
 
 from retrodict.errors import ModelError
 from retrodict.missingness.base import Context, Missingness
-from retrodict.missingness.clock import check_clock, check_time, is_date, on_clock, period, recurring, to_unit
+from retrodict.missingness.clock import (
+    check_clock,
+    check_time,
+    check_unit,
+    is_date,
+    on_clock,
+    period,
+    recurring,
+    to_unit,
+)
 from retrodict.missingness.vocabulary import check_probability, positions
 
 
@@ -40,6 +49,8 @@ class TimeVarying(Missingness):
         clock: str | None = None,
         unit: str | None = None,
     ) -> None:
+        if isinstance(times, str) or not isinstance(times, Sequence):
+            raise ModelError(f"the times of the table are {times!r}. Give a list of times.")
         self.times = [check_time(time, "a time of the table") for time in times]
         by_type = dict(rates) if isinstance(rates, Mapping) else {"every type": list(rates)}
         for name, column in by_type.items():
@@ -51,9 +62,10 @@ class TimeVarying(Missingness):
         if not self.times:
             raise ModelError("the table has no times. Give at least one, with a rate.")
         self.given = by_type if isinstance(rates, Mapping) else by_type["every type"]
-        self.every, self.steps, self.given_clock, self.unit = every, bool(steps), clock, unit
+        self.every, self.steps, self.given_clock = every, bool(steps), clock
+        self.unit = check_unit(unit, "a table of rates")
         dated = every is not None or any(is_date(time) for time in self.times)
-        self.clock = check_clock(clock, dated, unit, "a table of rates")
+        self.clock = check_clock(clock, dated, "a table of rates")
         period(every, None, "second", "every")
         self.period: float | None = None
         self.knots = torch.zeros(0, dtype=torch.float64)

@@ -12,7 +12,16 @@ from torch import Tensor
 
 from retrodict.errors import ModelError
 from retrodict.missingness.base import Context, Missingness
-from retrodict.missingness.clock import check_clock, check_time, is_date, on_clock, period, recurring, to_unit
+from retrodict.missingness.clock import (
+    check_clock,
+    check_time,
+    check_unit,
+    is_date,
+    on_clock,
+    period,
+    recurring,
+    to_unit,
+)
 from retrodict.missingness.vocabulary import check_probability, mask_of, names_in
 from retrodict.random import stream_keys
 
@@ -47,16 +56,18 @@ class Windows(Missingness):
         unit: str | None = None,
     ) -> None:
         self.windows = _checked(windows, "a window")
+        if not isinstance(by_stream, Mapping | None):
+            raise ModelError(f"by_stream is {by_stream!r}. Give a dict from stream ids to lists of windows.")
         self.by_stream = {id: _checked(pairs, f"a window of stream {id!r}") for id, pairs in (by_stream or {}).items()}
         if not (self.windows or any(self.by_stream.values())):
             raise ModelError("there are no windows. Give pairs of times, such as [(8, 17)].")
         self.types = names_in(types)
         self.inside = check_probability(inside, "the missing rate inside windows")
         self.outside = check_probability(outside, "the missing rate outside windows")
-        self.every, self.unit, self.given_clock = every, unit, clock
+        self.every, self.unit, self.given_clock = every, check_unit(unit, "a mechanism of windows"), clock
         every_pair = [*self.windows, *(pair for pairs in self.by_stream.values() for pair in pairs)]
         dated = every is not None or any(is_date(time) for pair in every_pair for time in pair)
-        self.clock = check_clock(clock, dated, unit, "a mechanism of windows")
+        self.clock = check_clock(clock, dated, "a mechanism of windows")
         period(every, None, "second", "every")
         self.period: float | None = None
         self.mask: Tensor | None = None
@@ -170,6 +181,8 @@ class Windows(Missingness):
 
 
 def _checked(windows: Pairs, what: str) -> list[list[Any]]:
+    if isinstance(windows, str) or not isinstance(windows, Iterable):
+        raise ModelError(f"the windows are {windows!r}. Give a list of pairs of times, such as [(8, 17)].")
     pairs = [list(pair) if isinstance(pair, Sequence) and not isinstance(pair, str) else [pair] for pair in windows]
     for pair in pairs:
         if len(pair) != 2:
