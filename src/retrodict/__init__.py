@@ -18,7 +18,18 @@ from retrodict.events.io.read import read_events
 from retrodict.events.io.write import write_events
 from retrodict.events.stream import EventStream
 from retrodict.events.stream_set import StreamSet
-from retrodict.missingness import ByType, Missingness
+from retrodict.missingness import (
+    After,
+    ByType,
+    Contextual,
+    Custom,
+    Either,
+    Missingness,
+    ReportingDelay,
+    TimeVarying,
+    Windows,
+)
+from retrodict.missingness.spec import read_missing
 from retrodict.models import Hawkes, Model, NeuralHawkes, Poisson
 from retrodict.models.quadrature import GaussLegendre, MonteCarlo
 from retrodict.models.simulate import simulate
@@ -33,19 +44,27 @@ if TYPE_CHECKING:
     from retrodict.decode import consensus, transport
     from retrodict.evaluate import score
     from retrodict.train.fitting import fit
+    from retrodict.train.incomplete import fit_incomplete
+    from retrodict.train.mechanism import learn_missing
 
 # Imported when first used: Lightning and Numba take seconds to load.
 _LATER = {
     "consensus": "retrodict.decode",
     "fit": "retrodict.train.fitting",
+    "fit_incomplete": "retrodict.train.incomplete",
+    "learn_missing": "retrodict.train.mechanism",
     "score": "retrodict.evaluate",
     "transport": "retrodict.decode",
 }
 
 __all__ = [
+    "After",
     "ByType",
+    "Contextual",
+    "Custom",
     "DataError",
     "DataNotice",
+    "Either",
     "EngineNotice",
     "EventStream",
     "Filtering",
@@ -59,21 +78,27 @@ __all__ = [
     "Poisson",
     "Posterior",
     "Proposal",
+    "ReportingDelay",
     "RetrodictError",
     "RunawayError",
     "Smoothing",
     "StreamSet",
+    "TimeVarying",
     "TrainingError",
     "Twisted",
+    "Windows",
     "__version__",
     "combine",
     "consensus",
     "fit",
+    "fit_incomplete",
     "impute",
+    "learn_missing",
     "load_model",
     "load_posterior",
     "load_proposal",
     "read_events",
+    "read_missing",
     "save_model",
     "score",
     "simulate",

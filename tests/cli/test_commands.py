@@ -174,3 +174,26 @@ def test_the_demo_finds_what_was_hidden(tmp_path):
     filled = rd.read_events(tmp_path / "demo" / "imputed.csv")
     assert {"imputed", "probability", "earliest", "latest"} <= filled.columns.keys()
     assert (tmp_path / "demo" / "imputed.png").stat().st_size > 10_000
+
+
+def test_a_yaml_file_says_what_goes_missing(trips, tmp_path):
+    spec = tmp_path / "outage.yaml"
+    spec.write_text("mechanism: windows\ntypes: pick-up\nwindows: [[2013-01-05T08:45, 2013-01-05T09:05]]")
+    where = ["-o", str(tmp_path / "seen.csv"), "--hidden", str(tmp_path / "gone.csv"), "--end", "2013-01-05T10:00:00Z"]
+    result = run("censor", trips, *COLUMNS, "-m", str(spec), *where)
+    assert "4 observed events of 5" in result.output
+    gone = pd.read_csv(tmp_path / "gone.csv").dropna(subset="what")
+    assert gone["when"].str.contains("09:00:00").tolist() == [True]
+    model = str(tmp_path / "model")
+    fitted = run("fit", trips, *COLUMNS, "-m", str(spec), "-o", model, "--hidden", "4", "--epochs", "1", *where[-2:])
+    assert fitted.exit_code == 0
+    seen = [str(tmp_path / "seen.csv"), *COLUMNS]
+    for more in ([], ["-m", str(spec)]):
+        done = run("impute", model, *seen, *more, "-o", str(tmp_path / "filled.csv"), "--particles", "20")
+        assert "imputed events" in done.output
+    draws = pd.read_parquet(tmp_path / "filled.draws.parquet")
+    assert set(draws["type"]) <= {"pick-up"}
+    assert draws["time"].between("2013-01-05T08:45Z", "2013-01-05T09:05Z").all()
+    spec.write_text("mechanism: windows\ntypes: pick-up\nwindow: []")
+    with pytest.raises(rd.DataError, match=r"outage.yaml: key 'window': windows takes no such argument"):
+        run("censor", trips, *COLUMNS, "-m", str(spec), *where)

@@ -15,7 +15,7 @@ from retrodict.models import Hawkes
 from retrodict.proposals import Filtering, Smoothing
 from retrodict.smc.impute import impute
 from tests.conftest import each_engine
-from tests.smc.reversible_jump import log_joint, reversible_jump
+from tests.smc.reversible_jump import BY_TYPE, log_joint, reversible_jump
 
 BASE = [0.4, 0.2, 0.3]
 EXCITATION = [[0.2, 0.6, 0.1], [0.1, 0.2, 0.5], [0.5, 0.1, 0.1]]
@@ -32,7 +32,8 @@ def case(request):
     with np.errstate(divide="ignore"):
         chains = reversible_jump(BASE, EXCITATION, DECAY, rho, stream)
         arrays = [np.array(a) for a in (BASE, EXCITATION, DECAY, rho)]
-        alone = log_joint(*arrays, stream.times, stream.types, np.zeros(len(stream), bool), len(stream), stream.end)
+        seen = (stream.times, stream.types, np.zeros(len(stream), bool), len(stream), stream.end)
+        alone = log_joint(*arrays, *seen, BY_TYPE, np.zeros(0))
     return rho, stream, chains, alone
 
 

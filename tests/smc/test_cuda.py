@@ -11,6 +11,7 @@ from retrodict.models.simulate import simulate
 from retrodict.proposals import Filtering, Smoothing
 from retrodict.smc.impute import impute
 from tests.conftest import KINDS, example_model
+from tests.missingness.examples import EXAMPLES
 
 pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="no GPU here")
 
@@ -31,4 +32,17 @@ def test_a_seed_gives_the_same_particles_as_on_the_cpu(kind, smooth, sampler):
     np.testing.assert_array_equal(there.event_types, here.event_types)
     np.testing.assert_allclose(there.event_times, here.event_times, rtol=0, atol=1e-9)
     np.testing.assert_allclose(there.all_weights, here.all_weights, rtol=0, atol=1e-9)
+    np.testing.assert_allclose(there.log_evidence, here.log_evidence, rtol=0, atol=1e-9)
+
+
+@pytest.mark.parametrize("sampler", ["thinning", "inversion"])
+@pytest.mark.parametrize("name", EXAMPLES)
+def test_every_mechanism_runs_on_the_gpu(name, sampler):
+    model, mechanism = example_model("hawkes"), EXAMPLES[name].mechanism
+    observed, _ = mechanism.censor(simulate(model, 10, end=3.0, seed=1), seed=1)
+    proposal = Filtering(model, mechanism)
+    here = impute(observed, proposal, particles=20, seed=2, sampler=sampler)
+    there = impute(observed, proposal.cuda(), particles=20, seed=2, sampler=sampler)
+    np.testing.assert_array_equal(there.event_types, here.event_types)
+    np.testing.assert_allclose(there.event_times, here.event_times, rtol=0, atol=1e-9)
     np.testing.assert_allclose(there.log_evidence, here.log_evidence, rtol=0, atol=1e-9)

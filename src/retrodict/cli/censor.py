@@ -18,7 +18,9 @@ def censor(
     output: Annotated[Path, typer.Option("--output", "-o", help="Where the observed events go.")],
     missing: Annotated[
         list[str],
-        typer.Option("--missing", "-m", help="NAME=RATE, PATTERN=RATE ('pick-up:*=1') or RATE; may be repeated."),
+        typer.Option(
+            "--missing", "-m", help="NAME=RATE, PATTERN=RATE ('pick-up:*=1'), RATE or a YAML file; may be repeated."
+        ),
     ],
     hidden: Annotated[Path | None, typer.Option(help="Where the hidden events go.")] = None,
     seed: common.Seed = 0,
@@ -30,7 +32,7 @@ def censor(
     unit: common.Unit = None,
     timezone: common.Timezone = None,
 ) -> None:
-    """Hide events at random, each type at its own rate from 0 (never) to 1 (always).
+    """Hide events at random, each type at its own rate from 0 (never) to 1 (always), or as a YAML file says.
 
     The same events are hidden whenever the seed and a stream's id are the same, whatever else is in the file.
 
@@ -39,6 +41,8 @@ def censor(
       retrodict censor trips.csv -m pick-up=0.5 -o observed.csv --hidden hidden.csv
 
       retrodict censor taxi.jsonl -m 'pick-up:*=1' -o observed.parquet
+
+      retrodict censor trips.csv -m outages.yaml -o observed.csv
     """
     for path in (output, hidden):
         if path is not None:
@@ -46,7 +50,7 @@ def censor(
     if hidden is not None and hidden.absolute() == output.absolute():
         raise DataError("observed and hidden events would go into the same file", file=output, remedy="give two names")
     streams = common.read(file, stream, time, type, start, end, unit, timezone)
-    observed, gone = parse_missing(missing, streams.types).censor(streams, seed)
+    observed, gone = parse_missing(missing, streams.types, streams.axis.unit).censor(streams, seed)
     common.write(observed, output, stream, time, type)
     common.wrote(output, f"{observed.num_events:,} observed events of {streams.num_events:,}")
     if hidden is not None:

@@ -15,7 +15,7 @@ from rich.markup import escape
 from retrodict.cli import common
 from retrodict.errors import ModelError
 from retrodict.events.stream_set import StreamSet
-from retrodict.missingness import ByType
+from retrodict.missingness import Missingness
 from retrodict.missingness.parse import parse_missing
 from retrodict.models import MODELS, Model, NeuralHawkes
 
@@ -34,7 +34,9 @@ def fit(
     missing: Annotated[
         list[str] | None,
         typer.Option(
-            "--missing", "-m", help="Also train a smoother for these missing rates: NAME=RATE, PATTERN=RATE or RATE."
+            "--missing",
+            "-m",
+            help="Also train a smoother for what goes missing: NAME=RATE, PATTERN=RATE, RATE or a YAML file.",
         ),
     ] = None,
     hidden: Annotated[int | None, typer.Option(help="LSTM cells; chosen from the data by default.", min=1)] = None,
@@ -62,6 +64,8 @@ def fit(
       retrodict fit trips.parquet -o model/
 
       retrodict fit trips.parquet -m 'pick-up*=0.5' -o model/
+
+      retrodict fit trips.parquet -m outages.yaml -o model/
 
       retrodict fit train.csv --dev dev.csv --stream driver --time when --type what --hidden 128 -o model/
     """
@@ -93,7 +97,8 @@ def fit(
         )
     record = fitted.training_record
     if missing:
-        _fit_smoother(fitted, parse_missing(missing, fitted.types or train.types), train, dev_streams, output, settings)
+        mechanism = parse_missing(missing, fitted.types or train.types, fitted.time_unit)
+        _fit_smoother(fitted, mechanism, train, dev_streams, output, settings)
     common.wrote(
         output,
         f"{escape(model.value)} model, {record['dev_log_likelihood_per_event']:.4f} nats per event on dev "
@@ -102,7 +107,7 @@ def fit(
 
 
 def _fit_smoother(
-    model: Model, missing: ByType, train: StreamSet, dev: StreamSet | None, output: Path, settings: dict[str, Any]
+    model: Model, missing: Missingness, train: StreamSet, dev: StreamSet | None, output: Path, settings: dict[str, Any]
 ) -> None:
     """Train a smoothing proposal for the model into the folder ``smoother``."""
     import torch

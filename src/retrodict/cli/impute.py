@@ -26,7 +26,9 @@ def impute(
     output: Annotated[Path, typer.Option("--output", "-o", help="Your table with the imputed events put in.")],
     missing: Annotated[
         list[str] | None,
-        typer.Option("--missing", "-m", help="Missing rates; by default those the smoother was trained for."),
+        typer.Option(
+            "--missing", "-m", help="Missing rates or a YAML file; by default what the smoother was trained for."
+        ),
     ] = None,
     particles: Annotated[int, typer.Option(help="Weighted guesses a stream.", min=1)] = 50,
     cost: Annotated[
@@ -66,6 +68,8 @@ def impute(
       retrodict impute model/ incomplete.csv --stream driver --time when --type what -o imputed.csv
 
       retrodict impute model/ incomplete.parquet -m pick-up=0.5 --filtering -o imputed.parquet
+
+      retrodict impute model/ incomplete.parquet -m delays.yaml -o imputed.parquet
     """
     find_format(output, None)
     observed = common.read(file, stream, time, type, start, end, unit, timezone)
@@ -122,10 +126,10 @@ def _load(folder: Path, missing: list[str] | None, filtering: bool) -> Proposal:
             "--missing pick-up=0.5, or fit again with --missing to train one."
         )
     names = model.types or tuple(str(k) for k in range(model.num_types))
-    mechanism = parse_missing(missing, names)
+    mechanism = parse_missing(missing, names, model.time_unit)
     if not filtering:
         common.err.print(
-            "[yellow]note:[/] no smoother for these missing rates: filtering is used, which looks only back"
+            "[yellow]note:[/] no smoother for what goes missing here: filtering is used, which looks only back"
         )
     return Filtering(model, mechanism)
 

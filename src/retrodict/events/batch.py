@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from retrodict.events.stream_set import StreamSet
+from retrodict.random import stream_keys
 
 
 @dataclass(frozen=True)
@@ -26,8 +27,9 @@ class Batch:
     ``mask`` [B, L] bool; true at real events.
     ``gaps`` [B, L+1]: time from the previous event (or the start) to event i, and, after the last event,
     to the end; zero beyond, so that padding adds nothing to an integral.
-    ``durations`` [B] float64. ``starts`` [B] float64: when each stream starts on its own axis. ``index`` [B]: which
-    streams of the set these are.
+    ``durations`` [B] float64. ``starts`` [B] float64: when each stream starts on its own axis, which for dated streams
+    counts from 1970. ``index`` [B]: which streams of the set these are. ``ids`` [B] int64: a number that follows from
+    each stream's id alone.
     """
 
     times: Tensor
@@ -37,6 +39,7 @@ class Batch:
     durations: Tensor
     starts: Tensor
     index: Tensor
+    ids: Tensor
 
     @property
     def num_events(self) -> int:
@@ -76,8 +79,9 @@ def make_batch(
         mask=torch.as_tensor(mask, device=device),
         gaps=torch.as_tensor(np.diff(edges, axis=1), device=device).to(dtype),
         durations=torch.as_tensor(durations, device=device),
-        starts=torch.as_tensor(streams.starts[index], device=device),
+        starts=torch.as_tensor(streams.starts[index] + streams.axis.since_1970, device=device),
         index=torch.as_tensor(index, device=device),
+        ids=stream_keys(0, (streams.ids[i] for i in index)).to(device),
     )
 
 

@@ -65,6 +65,11 @@ class TimeAxis:
         """Seconds in one unit, where the unit is a known one."""
         return None if self.unit is None else SECONDS.get(self.unit)
 
+    @property
+    def since_1970(self) -> float:
+        """How many units after 1970-01-01 UTC zero is; 0 where times are plain numbers."""
+        return 0.0 if self.origin is None or self.scale is None else self.origin / 1e9 / self.scale
+
     def to_dict(self) -> dict[str, Any]:
         """Plain values, for a file's metadata."""
         return asdict(self)

@@ -1,38 +1,62 @@
 """The contract of a missingness mechanism p_miss: how likely each event of a complete stream goes missing.
 
 A mechanism says the probability ρ_k(t) that an event of type k at time t goes missing, possibly given what
-happened before (paper, section 5.1 and appendix C.5). A new mechanism is one new file with ``rates``; one
-that looks at the preceding events also defines ``event_rates``.
+happened before (paper, section 5.1 and appendix C.5). A new mechanism is one new file with ``rates``, and
+
+- ``bound``, where it knows a better upper bound than 1: candidates are thinned by it;
+- ``breaks``, where ρ jumps or bends within a stretch of time: integrals are taken piece by piece between them;
+- ``initial`` and ``update``, where it looks at the preceding events, observed or missing: a summary of them that
+  every particle carries along (``Context.history``);
+- ``bind``, where it knows types by name or times in a unit;
+- ``parameters``, where some of it can be learned.
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
-from typing import Any, ClassVar, NamedTuple
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from torch import Tensor
+from torch import Tensor, nn
 
 from retrodict.errors import ModelError
+from retrodict.events.batch import Batch, iterate_batches
 from retrodict.events.combine import combine
 from retrodict.events.stream_set import StreamSet
 from retrodict.random import stream_keys, uniform
+
+if TYPE_CHECKING:
+    from retrodict.missingness.either import Either
+
+History = tuple[Tensor, ...]
 
 
 class Context(NamedTuple):
     """What a mechanism may look at besides the time t since the start of the stream.
 
-    ``start`` [...]: when the stream started, on the axis of its times (t + start is the time of day of dated streams,
-    in the stream set's unit since its origin). ``stream`` [...]: its position in the set. ``state``: the model's state
-    after the events so far, or None where streams are censored.
+    ``start`` [...]: when the stream started, on the axis of its times (t + start is the time of day of dated streams:
+    they count in their unit since 1970-01-01 UTC). ``stream`` [...]: a number that follows from the stream's id alone.
+    ``state``: the model's state after the events so far, or None where streams are censored. ``end`` [...]: when the
+    stream ends, since its start. ``history``: the mechanism's own summary of the events so far, tensors [..., *] each.
     """
 
     start: Tensor
     stream: Tensor
     state: Any = None
+    end: Tensor | None = None
+    history: History = ()
+
+    def over(self, t: Tensor) -> Context:
+        """The same context for times t of more dimensions: all but ``state`` broadcast against them."""
+        own = self.start.dim()
+        if t.dim() == own:
+            return self
+        wide = lambda x: x.reshape(*x.shape[:own], *[1] * (t.dim() - own), *x.shape[own:])  # noqa: E731
+        end = None if self.end is None else wide(self.end)
+        return Context(wide(self.start), wide(self.stream), self.state, end, tuple(wide(x) for x in self.history))
 
 
 class Missingness(ABC):
@@ -42,31 +66,89 @@ class Missingness(ABC):
 
     @abstractmethod
     def rates(self, t: Tensor, context: Context | None = None) -> Tensor:
-        """ρ_k(t), the probability that an event of type k at time t [...] goes missing, [..., K]."""
+        """ρ_k(t), the probability that an event of type k at time t [...] goes missing, [..., K].
+
+        The context's tensors broadcast against t.
+        """
 
     def bound(self, start: Tensor, stop: Tensor, context: Context | None = None) -> Tensor:
         """An upper bound of ρ_k over [start, stop], [..., K]; 1 unless a mechanism knows better."""
         return torch.ones_like(self.rates(start, context))
 
+    def breaks(self, start: Tensor, stop: Tensor, context: Context | None = None) -> Tensor | None:
+        """Times inside (start, stop) [...] where some ρ_k jumps or bends, in order, [..., J]; None where there is none.
+
+        Rows that have fewer are filled up with ``stop``.
+        """
+        return None
+
+    def initial(self, shape: Sequence[int], device: torch.device | str = "cpu") -> History:
+        """The summary of an empty history, tensors [*shape, ...]; none unless it looks at the preceding events."""
+        return ()
+
+    def update(self, history: History, type: Tensor, time: Tensor) -> History:
+        """The summary after event type@time, [...] each, observed or missing."""
+        return history
+
+    @property
+    def is_constant(self) -> bool:
+        """Whether ρ is the same at all times and after all histories."""
+        return False
+
+    def parameters(self) -> Iterator[nn.Parameter]:
+        """What can be learned of it."""
+        return iter(())
+
     def config(self) -> dict[str, Any]:
         """The constructor's arguments, as JSON can hold them; needed to save a proposal."""
         raise ModelError(f"a {type(self).__name__} mechanism cannot be saved: it does not define config().")
 
-    def bind(self, types: Sequence[str]) -> Missingness:
-        """The mechanism for a type vocabulary (rates given by name are looked up here)."""
+    @classmethod
+    def from_config(cls, config: dict[str, Any]) -> Missingness:
+        """The mechanism that ``config`` described."""
+        return cls(**config)
+
+    def bind(self, types: Sequence[str], unit: str | None = None) -> Missingness:
+        """The mechanism for a type vocabulary and a unit of time (what is given by name is looked up here)."""
         return self
 
+    def __mul__(self, other: Missingness) -> Either:
+        from retrodict.missingness.either import Either
+
+        return Either(self, other)
+
+    def contexts(self, batch: Batch) -> Context:
+        """What is known in each gap of complete streams, leading dimensions [B, L+1]; without a model's state."""
+        whose = (x[:, None].expand(batch.gaps.shape) for x in (batch.starts, batch.ids, batch.durations))
+        start, stream, end = whose
+        history = self.initial((len(batch.starts),), batch.starts.device)
+        if not history:
+            return Context(start, stream, None, end)
+        steps = [history]
+        for type, time in zip(batch.types.unbind(1), batch.times.unbind(1), strict=True):
+            history = self.update(history, type, time)
+            steps.append(history)
+        return Context(start, stream, None, end, tuple(torch.stack(field, 1) for field in zip(*steps, strict=True)))
+
+    def batch_rates(self, batch: Batch) -> Tensor:
+        """ρ of each event of complete streams, [B, L]; padding holds numbers that mean nothing. Gradients flow."""
+        times = torch.cat([batch.times, batch.durations[:, None]], 1)
+        rates = self.rates(times, self.contexts(batch))[:, :-1]
+        return rates.gather(-1, batch.types[..., None])[..., 0]
+
+    @torch.no_grad()
     def event_rates(self, streams: StreamSet) -> NDArray[np.float64]:
-        """ρ for each event of complete streams, [E]; overridden where it depends on preceding events."""
-        starts = np.repeat(streams.starts, streams.lengths)
-        context = Context(torch.as_tensor(starts), torch.as_tensor(streams.stream_of_event))
-        rates = self.rates(torch.as_tensor(streams.event_times - starts), context)
-        rows = torch.arange(streams.num_events)
-        return rates[rows, torch.as_tensor(streams.event_types.copy())].numpy().astype(np.float64)
+        """ρ for each event of complete streams, [E]."""
+        result = np.zeros(streams.num_events)
+        for batch in iterate_batches(streams, 1024, dtype=torch.float64):
+            mask, index = batch.mask.numpy(), batch.index.numpy()
+            where = streams.offsets[index][:, None] + np.arange(mask.shape[1])
+            result[where[mask]] = self.batch_rates(batch).cpu().numpy()[mask]
+        return result
 
     def censor(self, streams: StreamSet, seed: int = 0) -> tuple[StreamSet, StreamSet]:
         """Hide events at random: (observed, missing). A stream's draw depends on its id, not its place."""
-        mechanism = self.bind(streams.types)
+        mechanism = self.bind(streams.types, streams.axis.unit)
         keys = np.repeat(stream_keys(seed, streams.ids).numpy(), streams.lengths)
         number = np.arange(streams.num_events) - np.repeat(streams.offsets[:-1], streams.lengths)
         draws = uniform(torch.as_tensor(keys), torch.as_tensor(number)).numpy()
@@ -76,8 +158,16 @@ class Missingness(ABC):
     def log_prob(self, observed: StreamSet, missing: StreamSet) -> Tensor:
         """log p_miss of each stream, [N] float64; -inf where the mechanism cannot have done this."""
         complete, is_missing = combine(observed, missing)
-        rates = self.bind(complete.types).event_rates(complete)
+        rates = self.bind(complete.types, complete.axis.unit).event_rates(complete)
         with np.errstate(divide="ignore"):
             logs = np.log(np.where(is_missing, rates, 1 - rates))
         total = torch.zeros(len(complete), dtype=torch.float64)
         return total.index_add_(0, torch.as_tensor(complete.stream_of_event), torch.as_tensor(logs))
+
+
+def between(times: Tensor, start: Tensor, stop: Tensor) -> Tensor | None:
+    """Those of ``times`` [..., J] inside (start, stop) [...], as ``breaks`` gives them."""
+    times, start, stop = torch.broadcast_tensors(times, start[..., None], stop[..., None])
+    inside = (times > start) & (times < stop)
+    most = int(inside.sum(-1).max()) if inside.numel() else 0
+    return torch.where(inside, times, stop).sort(-1).values[..., :most] if most else None

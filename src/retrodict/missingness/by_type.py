@@ -8,17 +8,19 @@ from typing import Any
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
 from retrodict.errors import ModelError
-from retrodict.events.stream_set import describe_types
+from retrodict.events.stream_set import StreamSet, describe_types
 from retrodict.missingness.base import Context, Missingness
+from retrodict.missingness.vocabulary import positions
 
 Rates = float | Sequence[float] | Mapping[str, float] | Mapping[int, float]
 
 
 class ByType(Missingness):
-    """Missing rates in [0, 1]: one for all types, a list by type index, or a dict by type name or index.
+    """Missing rates in [0, 1]: one for all types, a list by type index, or a dict by type name, pattern or index.
 
     Types that a dict leaves out never go missing. Rates 0 and 1 are deterministic: such types are always
     or never observed.
@@ -56,14 +58,19 @@ class ByType(Missingness):
             raise ModelError("rates given by index can only be saved once they are bound to type names.")
         return {"rates": dict(self.given) if isinstance(self.given, Mapping) else self.given}
 
-    def bind(self, types: Sequence[str]) -> ByType:
+    @property
+    def is_constant(self) -> bool:
+        """Always."""
+        return True
+
+    def bind(self, types: Sequence[str], unit: str | None = None) -> ByType:
         """The same rates as a vector over these types."""
         bound = ByType(self.given)
         bound.types = tuple(types)
         if isinstance(self.given, Mapping):
             bound.vector = torch.zeros(len(types), dtype=torch.float64)
             for name, rate in self.given.items():
-                bound.vector[_position(name, types)] = rate
+                bound.vector[positions(name, types)] = rate
         elif isinstance(self.given, int | float):
             bound.vector = torch.full((len(types),), float(self.given), dtype=torch.float64)
         elif len(self.given) != len(types):
@@ -83,6 +90,10 @@ class ByType(Missingness):
         """The rates themselves, [..., K]."""
         return self.rates(start, context)
 
+    def event_rates(self, streams: StreamSet) -> NDArray[np.float64]:
+        """Looked up by type, [E]."""
+        return self.rates(torch.zeros(())).numpy()[streams.event_types]
+
     def __repr__(self) -> str:
         if self.types is not None and self.vector is not None:
             return f"ByType({dict(zip(self.types, self.vector.tolist(), strict=True))})"
@@ -98,11 +109,3 @@ def _plain(rates: Any) -> Any:
     if isinstance(rates, Sequence) and not isinstance(rates, str):
         return [_plain(rate) for rate in rates]
     return rates
-
-
-def _position(name: str | int, types: Sequence[str]) -> int:
-    if isinstance(name, int) and 0 <= name < len(types):
-        return name
-    if name in types:
-        return types.index(str(name))
-    raise ModelError(f"no event type {name!r} to give a missing rate to. The types are {describe_types(types, 20)}.")

@@ -113,15 +113,16 @@ class Model(nn.Module, ABC):
     def drives(self, batch: Batch, positions: Tensor) -> tuple[Tensor, Tensor]:
         """Drives at every event and inside every gap of complete streams.
 
-        ``positions`` [Q] are fractions of each gap. Returns [B, L, K] at the events (left limits) and
-        [B, L+1, Q, K] inside the gaps; padding holds finite numbers that mean nothing.
+        ``positions`` [Q] are fractions of each gap, or [B, L+1, Q] other ones in every gap. Returns [B, L, K] at the
+        events (left limits) and [B, L+1, Q, K] inside the gaps; padding holds finite numbers that mean nothing.
         """
         state = self.initial(batch.durations.shape)
         at_events, inside = [], []
         previous = torch.zeros_like(batch.durations)
         edges = [*batch.times.unbind(1), batch.durations]
         for i, time in enumerate(edges):
-            times = previous[:, None] + (time - previous)[:, None] * positions.to(time.dtype)
+            share = positions if positions.dim() == 1 else positions[:, i]
+            times = previous[:, None] + (time - previous)[:, None] * share.to(time.dtype)
             inside.append(self.drive(state, times))
             if i < len(edges) - 1:
                 at_events.append(self.drive(state, time))

@@ -140,10 +140,7 @@ class NeuralHawkes(OwnClock, Model):
         return (rates * weights[:, None]).sum(-2) * length.to(self.dtype)[..., None]
 
     def drives(self, batch: Batch, positions: Tensor) -> tuple[Tensor, Tensor]:
-        """One scan of the LSTM, then all projections at once; inside, time runs along the first dimension.
-
-        Here ``positions`` may also be [B, L+1, Q], other points in every gap.
-        """
+        """One scan of the LSTM, then all projections at once; inside, time runs along the first dimension."""
         B, L = batch.types.shape
         types = batch.types.t()
         gaps = (batch.gaps / self.time_scale.to(self.dtype)).t().contiguous()

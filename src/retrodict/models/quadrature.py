@@ -45,6 +45,17 @@ class GaussLegendre:
         )
 
 
+def split_at(positions: Tensor, weights: Tensor, breaks: Tensor) -> tuple[Tensor, Tensor]:
+    """A rule on the unit interval, used on each part of it between ``breaks`` [..., J] in [0, 1], in order.
+
+    Positions and weights [Q] become [..., (J+1) Q] each. No rule is accurate across a jump.
+    """
+    first = torch.zeros_like(breaks[..., :1])
+    edges = torch.cat([first, breaks, first + 1], -1)[..., None]
+    left, length = edges[..., :-1, :], edges.diff(dim=-2)
+    return (left + length * positions).flatten(-2), (length * weights).flatten(-2)
+
+
 @dataclass(frozen=True)
 class MonteCarlo:
     """``count`` uniform points in every piece: an unbiased estimate. Draws from ``generator`` (or torch's)."""

@@ -22,7 +22,7 @@ from retrodict.events.pairs import PairBatch, make_pairs
 from retrodict.events.stream_set import StreamSet
 from retrodict.missingness.base import Context, Missingness
 from retrodict.models.base import Model
-from retrodict.models.quadrature import GaussLegendre, Integral
+from retrodict.models.quadrature import GaussLegendre, Integral, split_at
 
 
 class Rates(NamedTuple):
@@ -46,7 +46,7 @@ class Proposal(nn.Module, ABC):
         self.given_missingness = missingness
         self.training_record: dict[str, Any] = {}
         names = model.types or tuple(str(k) for k in range(model.num_types))
-        self.missingness = missingness.bind(names)
+        self.missingness = missingness.bind(names, model.time_unit)
 
     @abstractmethod
     def config(self) -> dict[str, Any]:
@@ -99,9 +99,14 @@ class Proposal(nn.Module, ABC):
         """λ^p_k and λ^q_k = ρ_k f_k(drive + what the future adds), at t [R] or [R, N]."""
         drive = self.model.drive(state, t)
         extra = self.future_drive(ahead, t)
-        rho = self.missingness.rates(t, context).to(drive.dtype)
+        rho = self.missingness.rates(t, None if context is None else context.over(t)).to(drive.dtype)
         model = self.model.activate(drive)
         return Rates(model, rho * (model if extra is None else self.model.activate(drive + extra)), rho)
+
+    def floor(self, state: Any, t: Tensor, start: Tensor, stop: Tensor, context: Context) -> Tensor:
+        """λ^p_k at t [R, N] times the bound of ρ_k over [start, stop] [R, N]: zero where nothing can go missing."""
+        rho = self.missingness.bound(start, stop, context.over(start))
+        return self.model.intensity(state, t) * rho.to(self.model.dtype)
 
     def bound(self, state: Any, ahead: Any, start: Tensor, stop: Tensor, context: Context | None = None) -> Tensor:
         """A guaranteed upper bound of λ^q_k over [start, stop] [R] if nothing happens there, [R, K]."""
@@ -124,6 +129,8 @@ class Proposal(nn.Module, ABC):
         batch = pairs.complete
         positions, weights = (integral or GaussLegendre()).nodes(batch.gaps.shape, batch.gaps)
         with torch.no_grad():
+            context = self.missingness.contexts(batch)
+            positions, weights = self._between_breaks(batch, context, positions, weights)
             at_events, inside = self.model.drives(batch, positions)
         prepared = self.prepare(pairs.observed)
         seen = (batch.mask & ~pairs.missing).long().cumsum(1)
@@ -136,10 +143,10 @@ class Proposal(nn.Module, ABC):
             extra = extra.unflatten(0, segment.shape)
             inside = inside + extra[:, :, :-1]
             at_events = at_events + extra[:, :-1, -1]
-        whose = (batch.starts, pairs.index)
-        context = Context(*(x[:, None, None].expand(times.shape) for x in whose))
-        rho = self.missingness.rates(times, context).to(inside.dtype)
-        areas = ((rho[:, :, :-1] * self.model.activate(inside)).sum(-1) @ weights) * batch.gaps
+        with torch.no_grad():  # the mechanism is given: q does not teach it
+            rho = self.missingness.rates(times, context.over(times)).to(inside.dtype)
+        rates = (rho[:, :, :-1] * self.model.activate(inside)).sum(-1)
+        areas = (rates @ weights if weights.dim() == 1 else (rates * weights).sum(-1)) * batch.gaps
         own = at_events.gather(-1, batch.types[..., None])[..., 0]
         own_rho = rho[:, :-1, -1].gather(-1, batch.types[..., None])[..., 0]
         logs = self.model.log_activate(own, batch.types) + torch.where(pairs.missing, own_rho, 1.0).log()
@@ -148,12 +155,27 @@ class Proposal(nn.Module, ABC):
             logs = self._score_start(logs, pairs, prepared)
         return logs.sum(1) - areas.sum(1)
 
+    def _between_breaks(
+        self, batch: Batch, context: Context, positions: Tensor, weights: Tensor
+    ) -> tuple[Tensor, Tensor]:
+        """A rule's nodes for every gap, [Q] each, cut where the missing rates jump or bend: then [B, L+1, Q'] each."""
+        if positions.dim() > 1:
+            return positions, weights  # random points need no cuts
+        start, stop = _gaps(batch)
+        breaks = self.missingness.breaks(start, stop, context)
+        if breaks is None:
+            return positions, weights
+        shares = (breaks - start[..., None]) / (stop - start)[..., None].clamp(min=1e-300)
+        cut = split_at(positions.double(), weights.double(), shares.clamp(0, 1))
+        return cut[0].to(positions.dtype), cut[1].to(weights.dtype)
+
     def _score_start(self, logs: Tensor, pairs: PairBatch, prepared: Any) -> Tensor:
         """Replace the density of a missing event at the start instant by its probability, and score "none"."""
         batch = pairs.complete
         rows = torch.arange(len(batch.durations), device=logs.device)
         ahead = self.ahead(prepared, rows, torch.zeros_like(rows))
-        start = self.start_log_probs(ahead, Context(batch.starts, pairs.index))
+        empty = self.missingness.initial(rows.shape, rows.device)
+        start = self.start_log_probs(ahead, Context(batch.starts, batch.ids, None, batch.durations, empty))
         if not logs.shape[1]:
             return start[:, :1]
         at_start = batch.mask[:, 0] & (batch.times[:, 0] == 0)
@@ -163,9 +185,14 @@ class Proposal(nn.Module, ABC):
         return torch.cat([first[:, None], logs[:, 1:]], 1)
 
 
+def _gaps(batch: Batch) -> tuple[Tensor, Tensor]:
+    """Both ends of each gap, [B, L+1] float64."""
+    ends = torch.cat([batch.times, batch.durations[:, None]], 1)
+    return torch.cat([torch.zeros_like(ends[:, :1]), ends[:, :-1]], 1), ends
+
+
 def _gap_times(batch: Batch, positions: Tensor) -> Tensor:
     """Times of the nodes of each gap and of its end, [B, L+1, Q+1] float64."""
-    ends = torch.cat([batch.times, batch.durations[:, None]], 1)
-    starts = torch.cat([torch.zeros_like(ends[:, :1]), ends[:, :-1]], 1)
+    starts, ends = _gaps(batch)
     fractions = torch.cat([positions.double(), torch.ones_like(positions[..., :1]).double()], -1)
     return starts[..., None] + (ends - starts)[..., None] * fractions

@@ -16,7 +16,7 @@ from safetensors.torch import load_file, save_file
 
 from retrodict.errors import ModelError
 from retrodict.events.atomic import atomic_path, make_folder
-from retrodict.missingness import MECHANISMS
+from retrodict.missingness import MECHANISMS, Missingness
 from retrodict.models.store import load_model, save_model
 from retrodict.proposals import PROPOSALS
 from retrodict.proposals.base import Proposal
@@ -34,7 +34,7 @@ def save_proposal(proposal: Proposal, directory: str | os.PathLike[str]) -> Path
         "version": VERSION,
         "kind": proposal.kind,
         "config": proposal.config(),
-        "missingness": {"kind": proposal.given_missingness.kind, "config": proposal.given_missingness.config()},
+        "missingness": {"kind": proposal.missingness.kind, "config": proposal.missingness.config()},
         "training": proposal.training_record,
     }
     own = {k: v.detach().cpu().contiguous() for k, v in proposal.state_dict().items() if not k.startswith("model.")}
@@ -45,8 +45,10 @@ def save_proposal(proposal: Proposal, directory: str | os.PathLike[str]) -> Path
     return path
 
 
-def load_proposal(directory: str | os.PathLike[str], device: str | torch.device = "cpu") -> Proposal:
-    """Read a proposal that ``save_proposal`` wrote."""
+def load_proposal(
+    directory: str | os.PathLike[str], device: str | torch.device = "cpu", *, missing: Missingness | None = None
+) -> Proposal:
+    """Read a proposal that ``save_proposal`` wrote; ``missing`` takes the place of the mechanism saved with it."""
     path = Path(directory)
     try:
         about = json.loads((path / _JSON).read_text(encoding="utf-8"))
@@ -59,7 +61,9 @@ def load_proposal(directory: str | os.PathLike[str], device: str | torch.device 
             raise
         raise ModelError(f"{path} is not a saved proposal, or is damaged ({error}). Fit it again.") from error
     model = load_model(path / _MODEL, device)
-    proposal = kind(model, mechanism(**about["missingness"]["config"]), **about["config"])
+    if missing is None:
+        missing = mechanism.from_config(about["missingness"]["config"])
+    proposal = kind(model, missing, **about["config"])
     proposal.load_state_dict(tensors, strict=False)
     proposal.training_record = about["training"]
     return proposal

@@ -12,7 +12,7 @@ from typing import Protocol
 import torch
 from torch import Tensor
 
-from retrodict.models.quadrature import GaussLegendre
+from retrodict.models.quadrature import GaussLegendre, split_at
 from retrodict.random import split, uniform
 
 
@@ -26,17 +26,21 @@ class Rule(Protocol):
 
 @dataclass(frozen=True)
 class Segments:
-    """The segment each row is in: its number [R], its two ends [R], and its stream's key [R]."""
+    """The segment each row is in: its number [R], its two ends [R], and its stream's key [R].
+
+    ``breaks`` [R, J], where there are any, are times in each row's piece at which intensities jump or bend.
+    """
 
     number: Tensor
     left: Tensor
     right: Tensor
     keys: Tensor
+    breaks: Tensor | None = None
 
 
 @dataclass(frozen=True)
 class Quadrature:
-    """Gauss-Legendre with ``count`` nodes a piece."""
+    """Gauss-Legendre with ``count`` nodes a piece, or as many between any two of its breaks."""
 
     count: int = 8
 
@@ -44,6 +48,9 @@ class Quadrature:
         """The rule's nodes, moved into each piece."""
         positions, weights = GaussLegendre(self.count).nodes((), start)
         length = (stop - start)[:, None]
+        if segment.breaks is not None:
+            shares = (segment.breaks - start[:, None]) / length.clamp(min=1e-300)
+            positions, weights = split_at(positions, weights, shares.clamp(0, 1))
         return start[:, None] + length * positions, length * weights
 
 

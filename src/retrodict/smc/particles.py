@@ -8,6 +8,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from retrodict.missingness.base import History
 from retrodict.models.state import put, take
 
 
@@ -18,7 +19,7 @@ class Particles:
     ``state`` the model's, after each row's last event; ``now`` [R] how far each row has been looked through;
     ``log_weights`` [R]; ``times`` and ``types`` [R, C] the missing events drawn so far, ``counts`` [R] how many;
     ``open`` [R] whether the row is still short of its segment's end; ``rounds`` [R] numbers its random draws;
-    ``window`` [R] how far the next bound should reach.
+    ``window`` [R] how far the next bound should reach; ``history`` the mechanism's summary of each row's events.
     """
 
     state: Any
@@ -30,9 +31,10 @@ class Particles:
     open: Tensor
     rounds: Tensor
     window: Tensor
+    history: History = ()
 
     @classmethod
-    def begin(cls, state: Any, rows: int, device: torch.device) -> Particles:
+    def begin(cls, state: Any, rows: int, device: torch.device, history: History = ()) -> Particles:
         """M particles for each stream, all empty, at the start."""
         zeros = torch.zeros(rows, dtype=torch.float64, device=device)
         number = torch.zeros(rows, dtype=torch.int64, device=device)
@@ -46,6 +48,7 @@ class Particles:
             open=torch.ones(rows, dtype=torch.bool, device=device),
             rounds=number.clone(),
             window=torch.full_like(zeros, torch.inf),
+            history=history,
         )
 
     def append(self, rows: Tensor, types: Tensor, times: Tensor, state: Any) -> None:
@@ -67,3 +70,10 @@ class Particles:
         self.times[rows], self.types[rows] = self.times[parents], self.types[parents]
         self.counts[rows] = self.counts[parents]
         self.window[rows] = self.window[parents]
+        for field in self.history:
+            field[rows] = field[parents]
+
+    def remember(self, rows: Tensor, history: History) -> None:
+        """Replace the summaries of ``rows``."""
+        for field, new in zip(self.history, history, strict=True):
+            field[rows] = new

@@ -1,7 +1,9 @@
 """Draw the next missing event of each row from q, by thinning or by inversion on a grid (line 32 of Algorithm 1).
 
 Both return the same ``Step``. Thinning draws from λ^q itself. Inversion takes a piecewise-linear interpolant of λ^q on
-a small grid over the rest of the segment as the proposal: no bound, no rejection, and its integral is exact.
+a small grid over the rest of the segment as the proposal: no bound, no rejection, and its integral is exact. Where
+missing rates vary in time, the grid has a point at each of their breaks, and the interpolant is kept above zero
+wherever something can go missing.
 """
 
 from __future__ import annotations
@@ -17,13 +19,27 @@ from retrodict.models.thinning import CANDIDATES, categorical, thin
 from retrodict.random import split, uniform
 
 _TIMES, _ACCEPTS, _TYPES = range(3)
+_INSET = 1e-3  # how far inside a cell, as a share of it, rates are looked at
+_LEAST = 1e-2  # the interpolant is at least this share of the model's intensity times the bound of ρ
+
+
+class Varying(NamedTuple):
+    """How missing rates vary: their ``breaks`` between now and right, [R, J] or None, and a ``floor`` of λ^q.
+
+    ``floor`` maps times [R, N] and the two ends of the cells they are in, [R, N] each, to λ^p_k times a bound of ρ_k
+    over the cell, [R, N, K].
+    """
+
+    breaks: Callable[[], Tensor | None]
+    floor: Callable[[Tensor, Tensor, Tensor], Tensor]
 
 
 class Ask(NamedTuple):
     """R rows that stand at ``now`` in segments that end at ``right``, [R] each, and want their next event.
 
     ``rates`` maps times [R, N] to λ^q_k [R, N, K], ``bound`` intervals [R], [R] to bounds [R, K]; ``keys`` and
-    ``rounds`` [R] number the random draws; ``window`` [R] is how far a bound should reach.
+    ``rounds`` [R] number the random draws; ``window`` [R] is how far a bound should reach; ``varying``, where missing
+    rates are not the same at all times.
     """
 
     rates: Callable[[Tensor], Tensor]
@@ -33,6 +49,7 @@ class Ask(NamedTuple):
     now: Tensor
     right: Tensor
     window: Tensor
+    varying: Varying | None = None
 
 
 class Step(NamedTuple):
@@ -80,26 +97,40 @@ class Inversion:
 
     def step(self, ask: Ask) -> Step:
         """Either the next event or the end of the segment, in one round."""
-        rates, _, keys, rounds, now, right, window = ask
+        keys, rounds, now, right = ask.keys, ask.rounds, ask.now, ask.right
         rows = torch.arange(len(now), device=now.device)
-        length = right - now
-        grid = torch.linspace(0, 1, self.points, dtype=torch.float64, device=now.device)
-        values = rates(now[:, None] + length[:, None] * grid).to(torch.float64)
-        total = values.sum(-1)
-        width = length / (self.points - 1)
-        cells = 0.5 * (total[:, 1:] + total[:, :-1]) * width[:, None]
-        upto = torch.cat([torch.zeros_like(length)[:, None], cells.cumsum(1)], 1)
+        edges, lefts, rights = self._cells(ask)
+        widths, total = edges.diff(dim=1), (lefts.sum(-1), rights.sum(-1))
+        cells = 0.5 * (total[0] + total[1]) * widths
+        upto = torch.cat([torch.zeros_like(now)[:, None], cells.cumsum(1)], 1)
         wanted = -uniform(split(keys, _TIMES), rounds).log()
         found = wanted <= upto[:, -1]
-        cell = (torch.searchsorted(upto, wanted[:, None].contiguous(), right=True)[:, 0] - 1).clamp(0, self.points - 2)
-        inside = _solve(total[rows, cell], total[rows, cell + 1], width, wanted - upto[rows, cell])
-        left, next_ = values[rows, cell], values[rows, cell + 1]
-        here = left + (next_ - left) * inside[:, None]
+        cell = torch.searchsorted(upto, wanted[:, None].contiguous(), right=True)[:, 0] - 1
+        at = (rows, cell.clamp(0, cells.shape[1] - 1))
+        inside = _solve(total[0][at], total[1][at], widths[at], wanted - upto[at])
+        here = lefts[at] + (rights[at] - lefts[at]) * inside[:, None]
         types = categorical(here, uniform(split(keys, _TYPES), rounds))
-        time = torch.minimum(now + (cell + inside) * width, right)
+        time = torch.minimum(edges[at] + inside * widths[at], right)
         log_rate = here[rows, types].log()
         area = torch.where(found, wanted, upto[:, -1])
-        return Step(found, time, types, torch.where(found, time, right), window, log_rate, area)
+        return Step(found, time, types, torch.where(found, time, right), ask.window, log_rate, area)
+
+    def _cells(self, ask: Ask) -> tuple[Tensor, Tensor, Tensor]:
+        """Edges [R, C+1] of the interpolant's cells, and its values at both ends of each, [R, C, K]."""
+        grid = torch.linspace(0, 1, self.points, dtype=torch.float64, device=ask.now.device)
+        edges = ask.now[:, None] + (ask.right - ask.now)[:, None] * grid
+        if ask.varying is None:
+            values = ask.rates(edges).to(torch.float64)
+            return edges, values[:, :-1], values[:, 1:]
+        breaks = ask.varying.breaks()
+        if breaks is not None:
+            edges = torch.cat([edges, breaks], 1).sort(1).values
+        ends = torch.stack([edges[:, :-1], edges[:, 1:]], 2)
+        # Just inside the cell: at its very ends rates may jump.
+        times = (ends + (ends.flip(2) - ends) * _INSET).flatten(1)
+        floor = ask.varying.floor(times, *(side.repeat_interleave(2, 1) for side in ends.unbind(2)))
+        values = torch.maximum(ask.rates(times), _LEAST * floor).to(torch.float64).unflatten(1, (-1, 2))
+        return edges, values[:, :, 0], values[:, :, 1]
 
 
 def _solve(left: Tensor, right: Tensor, width: Tensor, area: Tensor) -> Tensor:

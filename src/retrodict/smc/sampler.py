@@ -29,7 +29,7 @@ from retrodict.proposals.base import Proposal
 from retrodict.random import split, uniform
 from retrodict.smc.compensator import Quadrature, Rule, Segments
 from retrodict.smc.particles import Particles
-from retrodict.smc.propose import Ask, Sampler, Step, Thinning
+from retrodict.smc.propose import Ask, Sampler, Step, Thinning, Varying
 from retrodict.smc.resampling import Scheme, effective_size, log_mean
 from retrodict.smc.script import Script
 
@@ -140,7 +140,8 @@ class _Sweep:
         self.keys = keys
         self.stream = torch.arange(B, device=device).repeat_interleave(self.M)
         self.row_keys = split(keys[:, None], _PARTICLE + torch.arange(self.M, device=device)).reshape(-1)
-        self.particles = Particles.begin(self.model.initial((B * self.M,)), B * self.M, device)
+        past = proposal.missingness.initial((B * self.M,), device)
+        self.particles = Particles.begin(self.model.initial((B * self.M,)), B * self.M, device, past)
         self.prepared = proposal.prepare(observed)
         self.counts = observed.mask.sum(1)
         self.edges = torch.cat([observed.times, observed.durations[:, None]], 1)  # right end of each segment
@@ -182,6 +183,7 @@ class _Sweep:
         hit = rows[drawn]
         state = self.model.update(take(self.particles.state, hit), types[drawn], time[drawn])
         self.particles.append(hit, types[drawn], time[drawn], state)
+        self._remember(hit, types[drawn], time[drawn])
 
     def draw_segment(self, rows: Tensor) -> None:
         """One round of DrawSegment for rows short of their segment's end (lines 30-47)."""
@@ -206,6 +208,7 @@ class _Sweep:
             p.now[rows],
             reach,
             p.window[rows],
+            self._varying(state, context, p.now[rows], reach),
         )
         step = (self.options.sampler or _THINNING).step(ask)
         p.rounds[rows] += 1
@@ -239,8 +242,10 @@ class _Sweep:
         rows, state, ahead = rows[ended], take(state, ended), take(ahead, ended)
         found, types = step.found[ended], step.type[ended]
         stop = torch.where(found, step.time[ended], right[ended])
-        times, weights = self.options.rule.nodes(state.time, stop, self._segments(rows, right[ended]))
         context = self._context(state, rows)
+        breaks = self.proposal.missingness.breaks(state.time, stop, context)
+        segments = self._segments(rows, right[ended], breaks)
+        times, weights = self.options.rule.nodes(state.time, stop, segments)
         rates = self.proposal.rates(state, ahead, torch.cat([times, stop[:, None]], 1), context)
         area_p = (rates.model[:, :-1].sum(-1).double() * weights).sum(1)
         area_q = (rates.proposal[:, :-1].sum(-1).double() * weights).sum(1)
@@ -251,12 +256,13 @@ class _Sweep:
             area_q, log_q = step.area[ended], step.log_rate[ended]
         if self.script is not None:
             within = self.script.clip(rows, state.time, stop)
-            times, weights = self.options.rule.nodes(*within, self._segments(rows, right[ended]))
+            times, weights = self.options.rule.nodes(*within, segments)
             area_q = (self.proposal.rates(state, ahead, times, context).proposal.sum(-1).double() * weights).sum(1)
             log_q = torch.where(self.script.counts_at(rows, stop), log_q, 0.0)
         p.log_weights[rows] += area_q - area_p + torch.where(found, log_p - log_q, 0.0)
         after = self.model.update(take(state, found), types[found], stop[found])
         p.append(rows[found], types[found], stop[found], after)
+        self._remember(rows[found], types[found], stop[found])
         if int(p.counts.max()) > self.options.max_events:
             raise RunawayError(runaway_message(self.options.max_events))
 
@@ -331,6 +337,7 @@ class _Sweep:
         kind = self.observed.types[streams, number].repeat_interleave(self.M)
         time = self.edges[streams, number].repeat_interleave(self.M)
         p.state = put(p.state, rows, self.model.update(take(p.state, rows), kind, time))
+        self._remember(rows, kind, time)
         p.now[rows], p.open[rows] = time, True
 
     def result(self) -> Run:
@@ -353,10 +360,27 @@ class _Sweep:
         return (streams[:, None] * self.M + torch.arange(self.M, device=streams.device)).reshape(-1)
 
     def _context(self, state: Any, rows: Tensor) -> Context:
-        stream = self.stream[rows]
-        return Context(self.observed.starts[stream], self.observed.index[stream], state)
+        stream, o = self.stream[rows], self.observed
+        history = tuple(field[rows] for field in self.particles.history)
+        return Context(o.starts[stream], o.ids[stream], state, o.durations[stream], history)
 
-    def _segments(self, rows: Tensor, right: Tensor) -> Segments:
+    def _remember(self, rows: Tensor, types: Tensor, times: Tensor) -> None:
+        """The mechanism's summary of these rows' histories takes in one more event each."""
+        p = self.particles
+        if p.history and len(rows):
+            known = tuple(field[rows] for field in p.history)
+            p.remember(rows, self.proposal.missingness.update(known, types, times))
+
+    def _varying(self, state: Any, context: Context, now: Tensor, reach: Tensor) -> Varying | None:
+        """What a sampler that interpolates has to know where missing rates vary."""
+        if self.proposal.missingness.is_constant:
+            return None
+        return Varying(
+            lambda: self.proposal.missingness.breaks(now, reach, context),
+            lambda t, a, b: self.proposal.floor(state, t, a, b, context),
+        )
+
+    def _segments(self, rows: Tensor, right: Tensor, breaks: Tensor | None) -> Segments:
         number = self.segment[self.stream[rows]]
         before = self.edges[self.stream[rows], (number - 1).clamp(min=0)]
-        return Segments(number, torch.where(number > 0, before, 0.0), right, self.keys[self.stream[rows]])
+        return Segments(number, torch.where(number > 0, before, 0.0), right, self.keys[self.stream[rows]], breaks)

@@ -100,11 +100,22 @@ class Divergence(CensoredObjective):
         return total, batch.num_events
 
     def _simulate(self, epoch: int) -> StreamSet:
-        """Streams from the model, as long as training streams are."""
+        """Streams from the model, as long as training streams are and starting when they do."""
         count = round(self.simulated * len(self.train))
         generator = np.random.default_rng([self.seed, epoch, 1])
-        durations = generator.choice(self.train.durations, count)
-        return simulate(self.proposal.model, count, durations, seed=(self.seed + 1) * 1_000_000 + epoch)
+        like = generator.choice(len(self.train), count)
+        drawn = simulate(
+            self.proposal.model, count, self.train.durations[like], seed=(self.seed + 1) * 1_000_000 + epoch
+        )
+        starts = self.train.starts[like]
+        return StreamSet(
+            [
+                EventStream.trusted(s.times + a, s.types, float(a), s.end + float(a), s.id)
+                for s, a in zip(drawn, starts, strict=True)
+            ],
+            types=self.train.types,
+            axis=self.train.axis,
+        )
 
 
 def exclusive(proposal: Proposal, observed: Batch, keys: Tensor, draws: int) -> Tensor:

@@ -1,10 +1,10 @@
 """Monte Carlo EM: learn a model from incomplete streams (the paper, section H).
 
-E-step, at the start of every epoch: particles of the missing events of every incomplete stream, from the posterior under
-the model as it is, by smoothing (the smoother learns along) or filtering. M-step, the epoch itself: the likelihood of
-the streams completed by weighted draws, together with streams that were complete to begin with.
+E-step, at the start of every epoch: particles of the missing events of every incomplete stream, from the posterior
+under the model as it is, by smoothing (the smoother learns along) or filtering. M-step, the epoch itself: the
+likelihood of the streams completed by weighted draws, together with streams that were complete to begin with.
 
-    log p(x) >= E_q [log p(x, z) + log p_miss - log q(z)]                                  the ELBO, raised by both steps
+    log p(x) >= E_q [log p(x, z) + log p_miss - log q(z)]                                 the ELBO, raised by both steps
 
 What counts on dev is the evidence, log p(x) per observed event. The smoother is taught on the completed streams,
 censored afresh, so that it follows the model. Where the mechanism is learned too, its rates follow from the same draws.

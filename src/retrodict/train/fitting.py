@@ -96,7 +96,10 @@ def fit(
         run = Run(Path(folder), objective, settings, about)
         if resume and run.is_finished(epochs):
             warnings.warn(f"{folder}: this fit had finished; its model was loaded", DataNotice, stacklevel=2)
-            _become(fitted, load_proposal(folder) if isinstance(fitted, Proposal) else load_model(folder))
+            if isinstance(fitted, Proposal):
+                _become(fitted, load_proposal(folder, missing=fitted.missingness))
+            else:
+                _become(fitted, load_model(folder))
             return fitted
         fitting = train_objective(
             objective, settings, run, epochs=epochs, resume=resume, device=device, progress=progress
@@ -234,7 +237,7 @@ def _given(fitted: Model | Proposal) -> dict[str, Any]:
         if not parameter.requires_grad:
             digest.update(name.encode() + parameter.detach().cpu().numpy().tobytes())
     try:
-        mechanism = fitted.given_missingness.config()
+        mechanism = fitted.missingness.config()
     except ModelError:  # a mechanism that cannot be saved: nor will the proposal be
         mechanism = {}
     return {"model and mechanism": {"weights": digest.hexdigest(), "missingness": mechanism}}

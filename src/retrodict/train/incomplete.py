@@ -80,6 +80,7 @@ def fit_incomplete(
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
         fitted, _ = prepare(model, complete if complete is not None else train)
+        assert isinstance(fitted, Model)
         train, dev = fitted.matched(train), fitted.matched(dev)
         size = None if filtering else smoother_size or getattr(fitted, "hidden_size", 32)
         learner = Learner(fitted, missing.bind(train.types, train.axis.unit), size)

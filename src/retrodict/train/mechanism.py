@@ -94,7 +94,8 @@ def maximise(mechanism: Missingness, completed: StreamSet, imputed: NDArray[np.b
         parameter.requires_grad_(True)
     for _ in range(steps):
         optimizer.zero_grad()
-        (-sum(_log_prob(mechanism, *batch) for batch in batches) / max(completed.num_events, 1)).backward()
+        for batch in batches:
+            (-_log_prob(mechanism, *batch) / max(completed.num_events, 1)).backward()
         optimizer.step()
     for parameter in parameters:
         parameter.requires_grad_(False)

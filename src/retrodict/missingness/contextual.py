@@ -1,0 +1,168 @@
+"""The missing rate depends on the preceding events: a small network reads a summary of the history.
+
+Every event, observed or missing, leaves a trace that fades at a few time scales; the summary is the sum of the traces
+by type and scale. It costs little, is carried by every particle, and does not depend on the model of complete streams.
+The network reads it on a log scale, and the time of day where a period is given, and says the rate of each type.
+"""
+
+from __future__ import annotations
+
+import copy
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from retrodict.errors import ModelError
+from retrodict.events.stream_set import describe_types
+from retrodict.missingness.base import Context, History, Missingness, between
+from retrodict.missingness.clock import check_unit, on_clock, period, to_unit
+from retrodict.missingness.vocabulary import check_positive, check_probability
+
+
+class Contextual(Missingness):
+    """A network of ``hidden`` units over traces of the types named, which fade at ``scales`` (times, in ``unit``).
+
+    It begins at ``rate`` whatever has happened, and is learned; ``weights`` are those of a saved one. ``every`` ("day")
+    lets it see the time of day.
+    """
+
+    kind = "contextual"
+
+    def __init__(
+        self,
+        types: Sequence[str] | int,
+        scales: Sequence[float],
+        hidden: int = 16,
+        *,
+        rate: float = 0.1,
+        every: float | str | None = None,
+        unit: str | None = None,
+        seed: int = 0,
+        weights: Mapping[str, Any] | None = None,
+    ) -> None:
+        self.types = tuple(str(k) for k in range(types)) if isinstance(types, int) else tuple(types)
+        self.scales = [check_positive(scale, "a scale of the traces") for scale in scales]
+        if not self.types or not self.scales:
+            raise ModelError("a contextual mechanism needs types and at least one time scale of its traces.")
+        if not (isinstance(hidden, int) and hidden > 0):
+            raise ModelError(f"hidden must be a positive whole number, but is {hidden!r}.")
+        check_unit(unit, "a contextual mechanism")
+        period(every, None, "second", "every")
+        self.hidden, self.every, self.unit, self.seed = hidden, every, unit, seed
+        self.rate = min(max(check_probability(rate, "rate"), 1e-6), 1 - 1e-6)
+        with torch.random.fork_rng(devices=[]):
+            torch.manual_seed(seed)
+            inputs = len(self.types) * len(self.scales) + (0 if every is None else 2)
+            first, last = nn.Linear(inputs, hidden), nn.Linear(hidden, len(self.types))
+        nn.init.zeros_(last.weight)
+        nn.init.constant_(last.bias, math.log(self.rate / (1 - self.rate)))
+        self.network = nn.Sequential(first, nn.Tanh(), last).double()
+        if weights is not None:
+            tensors = {name: torch.tensor(value, dtype=torch.float64) for name, value in weights.items()}
+            self.network.load_state_dict(tensors)
+        self.order = torch.arange(len(self.types))
+        self.fading = torch.tensor(self.scales, dtype=torch.float64)
+        self.period = None if isinstance(every, str) else period(every, None, None, "every")
+
+    def config(self) -> dict[str, Any]:
+        """Its arguments and weights."""
+        return {
+            "types": list(self.types),
+            "scales": self.scales,
+            "hidden": self.hidden,
+            "rate": self.rate,
+            "every": self.every,
+            "unit": self.unit,
+            "seed": self.seed,
+            "weights": {name: value.tolist() for name, value in self.network.state_dict().items()},
+        }
+
+    def bind(self, types: Sequence[str], unit: str | None = None) -> Contextual:
+        """For these types in this order, and this unit; the network is the same one."""
+        bound = copy.copy(self)
+        by_index = all(self.types[k] == str(k) for k in range(len(self.types))) and len(types) == len(self.types)
+        unknown = [] if by_index else [name for name in types if name not in self.types]
+        if unknown:
+            raise ModelError(
+                f"the contextual mechanism does not know the types {describe_types(unknown)}. It knows "
+                f"{describe_types(self.types, 20)}."
+            )
+        bound.order = torch.tensor([k if by_index else self.types.index(name) for k, name in enumerate(types)])
+        scales = [to_unit(scale, self.unit, unit, "a scale of the traces") for scale in self.scales]
+        bound.fading = torch.tensor(scales, dtype=torch.float64)
+        bound.period = period(self.every, self.unit, unit, "every")
+        return bound
+
+    def parameters(self) -> Iterator[nn.Parameter]:
+        """The network's."""
+        return self.network.parameters()
+
+    def initial(self, shape: Sequence[int], device: torch.device | str = "cpu") -> History:
+        """No traces, [..., K, S], and the time they were summed up at, [...]."""
+        sizes = (len(self.types), len(self.scales))
+        traces = torch.zeros(*shape, *sizes, dtype=torch.float64, device=device)
+        return traces, torch.zeros(tuple(shape), dtype=torch.float64, device=device)
+
+    def update(self, history: History, type: Tensor, time: Tensor) -> History:
+        """Traces fade until the event, which leaves its own."""
+        own = nn.functional.one_hot(self.order.to(type.device)[type], len(self.types)).to(torch.float64)
+        return self._traces(history, time) + own[..., None], time
+
+    def rates(self, t: Tensor, context: Context | None = None) -> Tensor:
+        """What the network says, [..., K]."""
+        traces = self._traces(self._history(context), t).flatten(-2).log1p()
+        inputs = traces if self.period is None else torch.cat([traces, self._time_of_day(t, context)], -1)
+        self._move(t)
+        return torch.sigmoid(self.network(inputs))[..., self.order.to(t.device)]
+
+    def bound(self, start: Tensor, stop: Tensor, context: Context | None = None) -> Tensor:
+        """Traces only fade until the next event: each input, unit and output lies in a known range, [..., K]."""
+        history = self._history(context)
+        high, low = (self._traces(history, t).flatten(-2).log1p() for t in (start, stop))
+        if self.period is not None:
+            any_time = torch.ones(*high.shape[:-1], 2, dtype=high.dtype, device=high.device)
+            high, low = torch.cat([high, any_time], -1), torch.cat([low, -any_time], -1)
+        self._move(start)
+        low, high = _through(self.network[0], low, high)
+        _, most = _through(self.network[2], torch.tanh(low), torch.tanh(high))
+        return torch.sigmoid(most + 1e-9 * (1 + most.abs()))[..., self.order.to(start.device)]
+
+    def breaks(self, start: Tensor, stop: Tensor, context: Context | None = None) -> Tensor | None:
+        """Some of each time scale after the last event, and eighths of the period: the rate is smooth between."""
+        last = self._history(context)[1]
+        steps = (self.fading.to(start.device)[:, None] * torch.tensor([1.0, 3.0, 7.0], device=start.device)).flatten()
+        times = last[..., None] + steps
+        if self.period is None:
+            return between(times, start, stop)
+        longest = float((stop - start).max()) if start.numel() else 0.0
+        eighths = torch.arange(1, math.ceil(8 * longest / self.period) + 1, device=start.device) * (self.period / 8)
+        return between(torch.cat([times.expand(*start.shape, -1), start[..., None] + eighths], -1), start, stop)
+
+    def _traces(self, history: History, t: Tensor) -> Tensor:
+        traces, time = history
+        return traces * torch.exp(-(t - time)[..., None] / self.fading.to(t.device))[..., None, :]
+
+    def _time_of_day(self, t: Tensor, context: Context | None) -> Tensor:
+        angle = on_clock(t, context, "axis") * (2 * math.pi / (self.period or 1.0))
+        return torch.stack([angle.sin(), angle.cos()], -1)
+
+    def _move(self, like: Tensor) -> None:
+        if self.network[0].weight.device != like.device:
+            self.network.to(like.device)
+
+    def _history(self, context: Context | None) -> History:
+        if context is None or not context.history:
+            raise ModelError("a mechanism that looks at preceding events needs them: give a context with its history.")
+        return context.history
+
+    def __repr__(self) -> str:
+        return f"Contextual({describe_types(self.types, 4)}, scales={self.scales}, hidden={self.hidden})"
+
+
+def _through(layer: Any, low: Tensor, high: Tensor) -> tuple[Tensor, Tensor]:
+    """The range of a linear layer's outputs for inputs between ``low`` and ``high``."""
+    up, down = layer.weight.clamp(min=0).t(), layer.weight.clamp(max=0).t()
+    return low @ up + high @ down + layer.bias, high @ up + low @ down + layer.bias

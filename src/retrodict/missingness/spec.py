@@ -1,0 +1,97 @@
+"""Mechanisms from YAML files.
+
+One mapping, or a list of them where several mechanisms are at work; ``mechanism`` says which it is, the rest are its
+arguments as in Python:
+
+    - mechanism: by_type
+      rates: {pick-up: 0.1}
+    - mechanism: windows
+      windows: [["22:00", "06:00"]]
+      every: day
+"""
+
+from __future__ import annotations
+
+import inspect
+import os
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from retrodict.errors import DataError, ModelError
+from retrodict.missingness import MECHANISMS
+from retrodict.missingness.base import Missingness
+from retrodict.missingness.either import Either
+
+_NAMES = [kind for kind in MECHANISMS if kind not in ("either", "custom")]
+
+
+class _Loader(yaml.SafeLoader):
+    """YAML whose times and dates stay text: 22:00 would be read as the number 1320."""
+
+
+_Loader.yaml_implicit_resolvers = {
+    first: [(tag, pattern) for tag, pattern in resolvers if not tag.endswith((":timestamp", ":int", ":float"))]
+    for first, resolvers in yaml.SafeLoader.yaml_implicit_resolvers.items()
+}
+_FIRST = list("-+.0123456789")
+_Loader.add_implicit_resolver("tag:yaml.org,2002:int", re.compile(r"[-+]?\d+$"), _FIRST)
+_Loader.add_implicit_resolver("tag:yaml.org,2002:float", re.compile(r"[-+]?(\d+\.\d*|\.?\d+)([eE][-+]?\d+)?$"), _FIRST)
+
+
+def read_missing(path: str | os.PathLike[str]) -> Missingness:
+    """The mechanism that a YAML file describes."""
+    try:
+        text = Path(path).read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        why = getattr(error, "strerror", None) or "it is no text"
+        raise DataError(
+            f"cannot be read: {why}", file=path, remedy="give a YAML file that describes a mechanism"
+        ) from None
+    try:
+        parsed = yaml.load(text, _Loader)  # a SafeLoader: nothing in the file is run
+    except yaml.YAMLError as error:
+        where = getattr(error, "problem_mark", None)
+        line = "" if where is None else f", line {where.line + 1}"
+        problem = getattr(error, "problem", None) or "it cannot be parsed"
+        raise DataError(f"this is no YAML{line}: {problem}", file=path, remedy="correct the file") from None
+    if isinstance(parsed, list) and parsed:
+        parts = [_build(part, path, f"entry {number}, ") for number, part in enumerate(parsed, 1)]
+        return parts[0] if len(parts) == 1 else Either(*parts)
+    return _build(parsed, path, "")
+
+
+def _build(given: Any, path: str | os.PathLike[str], where: str) -> Missingness:
+    """One mechanism from its mapping."""
+    if not isinstance(given, Mapping) or "mechanism" not in given:
+        raise DataError(
+            f"{where}the key 'mechanism' is missing",
+            file=path,
+            remedy=f"write 'mechanism: NAME' with one of {', '.join(_NAMES)}, and its arguments beside it",
+        )
+    kind = str(given["mechanism"]).replace("-", "_")
+    if kind not in _NAMES:
+        raise DataError(
+            f"{where}key 'mechanism': there is no mechanism {given['mechanism']!r}",
+            file=path,
+            remedy=f"choose one of {', '.join(_NAMES)}",
+        )
+    arguments = {str(key): value for key, value in given.items() if key != "mechanism"}
+    known = inspect.signature(MECHANISMS[kind].__init__).parameters
+    for key in arguments:
+        if key not in known or key == "self":
+            raise DataError(
+                f"{where}key {key!r}: {kind} takes no such argument",
+                file=path,
+                remedy=f"use some of {', '.join(name for name in known if name != 'self')}",
+            )
+    for name, parameter in known.items():
+        if parameter.default is parameter.empty and name not in ("self", *arguments):
+            raise DataError(f"{where}key {name!r} is missing", file=path, remedy=f"{kind} needs it: add it")
+    try:
+        return MECHANISMS[kind](**arguments)
+    except (ModelError, TypeError, ValueError) as error:
+        raise DataError(f"{where}mechanism {kind!r}: {error}", file=path, remedy="correct the value") from error

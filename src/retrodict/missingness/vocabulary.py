@@ -1,0 +1,77 @@
+"""Which event types a name means: a name itself, a pattern such as ``pick-up:*``, or an index."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from fnmatch import fnmatchcase
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from retrodict.errors import ModelError
+from retrodict.events.stream_set import describe_types
+
+
+def positions(name: str | int, types: Sequence[str], what: str = "to give a missing rate to") -> list[int]:
+    """Where in ``types`` what is meant stands.
+
+    >>> positions("pick-up:*", ["pick-up:A", "drop-off", "pick-up:B"])
+    [0, 2]
+    """
+    if isinstance(name, int) and 0 <= name < len(types):
+        return [name]
+    if name in types:
+        return [types.index(str(name))]
+    found = [k for k, known in enumerate(types) if isinstance(name, str) and fnmatchcase(known, name)]
+    if not found:
+        raise ModelError(f"no event type {name!r} {what}. The types are {describe_types(types, 20)}.")
+    return found
+
+
+def mask_of(names: Iterable[str | int] | None, types: Sequence[str], what: str) -> Tensor:
+    """1 at the types that are named, 0 at others, [K] float64; all of them where names is None."""
+    mask = torch.ones(len(types), dtype=torch.float64)
+    if names is not None:
+        mask.zero_()
+        for name in names:
+            mask[positions(name, types, what)] = 1.0
+    return mask
+
+
+def spread(values: Any, types: Sequence[str], default: float = 0.0, what: str = "to give a value to") -> Tensor:
+    """A value for each type, [K] float64, from one for all or a dict by name, pattern or index; later ones win."""
+    if not isinstance(values, Mapping):
+        return torch.full((len(types),), float(values), dtype=torch.float64)
+    vector = torch.full((len(types),), default, dtype=torch.float64)
+    for name, value in values.items():
+        vector[positions(name, types, what)] = float(value)
+    return vector
+
+
+def names_in(types: Any) -> list[str | int] | None:
+    """A list of types as it was given: None for all, one name, or several."""
+    if types is None:
+        return None
+    if isinstance(types, str | int):
+        return [types]
+    return list(types)
+
+
+def check_probability(rate: Any, what: str) -> float:
+    """The rate as a number, or an error that names ``what``."""
+    number = isinstance(rate, int | float | np.number) and not isinstance(rate, bool) and bool(np.isfinite(rate))
+    if not (number and 0 <= rate <= 1):
+        raise ModelError(
+            f"{what} is {rate!r}. A rate is a probability: give a number from 0 (never missing) to 1 (always missing)."
+        )
+    return float(rate)
+
+
+def check_positive(value: Any, what: str) -> float:
+    """The value as a number, or an error that names ``what``."""
+    number = isinstance(value, int | float | np.number) and not isinstance(value, bool) and bool(np.isfinite(value))
+    if not (number and value > 0):
+        raise ModelError(f"{what} must be a positive number, but is {value!r}.")
+    return float(value)
