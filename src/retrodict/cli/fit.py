@@ -39,6 +39,18 @@ def fit(
             help="Also train a smoother for what goes missing: NAME=RATE, PATTERN=RATE, RATE or a YAML file.",
         ),
     ] = None,
+    incomplete: Annotated[
+        bool, typer.Option("--incomplete", help="FILE has lost events as --missing says: fit by Monte Carlo EM.")
+    ] = False,
+    complete: Annotated[
+        Path | None, typer.Option(help="With --incomplete: streams that are known to be complete.")
+    ] = None,
+    learn_missing: Annotated[
+        bool, typer.Option("--learn-missing", help="With --incomplete: --missing is a first guess, and learned.")
+    ] = False,
+    known: Annotated[
+        Path | None, typer.Option(help="With --learn-missing: a fitted model to keep as it is, instead of --complete.")
+    ] = None,
     hidden: Annotated[int | None, typer.Option(help="LSTM cells; chosen from the data by default.", min=1)] = None,
     epochs: Annotated[int, typer.Option(help="At most so many passes over the data.", min=1)] = 200,
     patience: Annotated[int, typer.Option(help="Stop after so many epochs without a better dev score.", min=1)] = 12,
@@ -57,7 +69,7 @@ def fit(
     unit: common.Unit = None,
     timezone: common.Timezone = None,
 ) -> None:
-    """Fit a model to complete streams. Interrupted or killed, the same command goes on where it stopped.
+    """Fit a model to complete streams, or to incomplete ones. Interrupted or killed, the same command goes on.
 
     [bold]Examples[/]
 
@@ -67,6 +79,10 @@ def fit(
 
       retrodict fit trips.parquet -m outages.yaml -o model/
 
+      retrodict fit patchy.csv --incomplete -m 0.3 -o model/
+
+      retrodict fit patchy.csv --incomplete -m guess.yaml --learn-missing --known model/ -o missing/
+
       retrodict fit train.csv --dev dev.csv --stream driver --time when --type what --hidden 128 -o model/
     """
     columns = (stream, time, type, start, end, unit, timezone)
@@ -75,6 +91,14 @@ def fit(
     if dev_streams is not None:
         types = [*train.types, *(name for name in dev_streams.types if name not in train.types)]
         train, dev_streams = train.with_types(types), dev_streams.with_types(types)
+
+    if not incomplete and (complete or learn_missing or known):
+        raise ModelError("--complete, --learn-missing and --known are for --incomplete streams: add that.")
+    if incomplete and not missing:
+        raise ModelError("--incomplete needs to know what goes missing: give --missing, such as --missing 0.3.")
+    if known is not None:
+        _learn_missing(known, train, missing or [], learn_missing, output, seed)
+        return
 
     from retrodict.train.fitting import fit as run
 
@@ -86,6 +110,12 @@ def fit(
         "resume": resume,
         "device": device,
     }
+    if incomplete:
+        whole = None if complete is None else common.read(complete, *columns)
+        streams = (train, dev_streams, whole)
+        more = {"learn_missing": learn_missing, "learning_rate": learning_rate, **settings}
+        _fit_incomplete(_start(model, hidden), streams, missing or [], output, more)
+        return
     with common.notes(), _interruptible():
         fitted = run(
             _start(model, hidden),
@@ -125,6 +155,54 @@ def _fit_smoother(
         output / SMOOTHER,
         f"smoother, log q {record['dev_log_likelihood_per_event']:.4f} nats per missing event on dev "
         f"(best epoch {record['best_epoch']} of {record['epochs']}, {record['seconds']:g} s)",
+    )
+
+
+def _fit_incomplete(
+    model: Any,
+    streams: tuple[StreamSet, StreamSet | None, StreamSet | None],
+    missing: list[str],
+    output: Path,
+    settings: dict[str, Any],
+) -> None:
+    """Monte Carlo EM on incomplete streams, with their dev and complete ones."""
+    from retrodict.train.incomplete import fit_incomplete
+
+    train, dev, complete = streams
+    if complete is not None:
+        types = [*train.types, *(name for name in complete.types if name not in train.types)]
+        train, complete = train.with_types(types), complete.with_types(types)
+        dev = None if dev is None else dev.with_types(types)
+    mechanism = parse_missing(missing, train.types, train.axis.unit)
+    with common.notes(), _interruptible():
+        fitted = fit_incomplete(model, train, mechanism, dev, complete=complete, directory=output, **settings)
+    best = min(fitted.history, key=lambda row: row["dev_loss"])
+    common.wrote(
+        output,
+        f"{fitted.model.kind} model and smoother from incomplete streams, log evidence {-best['dev_loss']:.4f} nats "
+        f"per observed event on dev (best epoch {int(best['epoch']) + 1} of {len(fitted.history)})",
+    )
+
+
+def _learn_missing(known: Path, train: StreamSet, missing: list[str], wanted: bool, output: Path, seed: int) -> None:
+    """Learn how events go missing, for a model that stays as it is."""
+    from retrodict.models.store import load_model
+    from retrodict.proposals import Filtering
+    from retrodict.train.mechanism import learn_missing
+
+    if not wanted:
+        raise ModelError("with a --known model there is only the mechanism to learn: add --learn-missing.")
+    model = load_model(known)
+    mechanism = parse_missing(missing, model.types or train.types, model.time_unit)
+
+    def say(number: int, evidence: float) -> None:
+        common.err.print(f"round {number + 1}: log evidence {evidence:.4f} nats per observed event", highlight=False)
+
+    with common.notes(), _interruptible():
+        learned = learn_missing(Filtering(model, mechanism), train, seed=seed, directory=output, progress=say)
+    common.wrote(
+        output / "missing.yaml",
+        f"{learned.missing!r}, log evidence {learned.evidence[-1]:.4f} nats per observed event (use it with --missing)",
     )
 
 

@@ -22,6 +22,7 @@ from typing import Any
 import yaml
 
 from retrodict.errors import DataError, ModelError
+from retrodict.events.atomic import atomic_path
 from retrodict.missingness import MECHANISMS
 from retrodict.missingness.base import Missingness
 from retrodict.missingness.either import Either
@@ -62,6 +63,15 @@ def read_missing(path: str | os.PathLike[str]) -> Missingness:
         parts = [_build(part, path, f"entry {number}, ") for number, part in enumerate(parsed, 1)]
         return parts[0] if len(parts) == 1 else Either(*parts)
     return _build(parsed, path, "")
+
+
+def write_missing(mechanism: Missingness, path: str | os.PathLike[str]) -> None:
+    """Describe a mechanism in a YAML file that ``read_missing`` and ``--missing`` take."""
+    parts = mechanism.parts if isinstance(mechanism, Either) else (mechanism,)
+    content = [{"mechanism": part.kind, **part.config()} for part in parts]
+    with atomic_path(Path(path)) as side:
+        text = yaml.safe_dump(content if len(content) > 1 else content[0], sort_keys=False)
+        Path(side).write_text(text, encoding="utf-8")
 
 
 def _build(given: Any, path: str | os.PathLike[str], where: str) -> Missingness:

@@ -34,7 +34,7 @@ from retrodict.models.start import first_types
 from retrodict.proposals import Filtering, Proposal, Smoothing
 from retrodict.smc.impute import impute
 from retrodict.smc.posterior import Posterior
-from retrodict.train.mechanism import completions, maximise
+from retrodict.train.mechanism import Completion, completions, maximise
 from retrodict.train.objective import Objective
 
 _DEV_SEED = 999_999_937
@@ -80,9 +80,9 @@ class Learner(nn.Module):
         """The mechanism as it is now."""
         return self.proposal.missingness
 
-    def learn_missing(self, completed: StreamSet, imputed: NDArray[np.bool_]) -> None:
+    def learn_missing(self, completed: list[Completion]) -> None:
         """The mechanism's part of the M-step."""
-        self.proposal.missingness = maximise(self.missing, completed, imputed)
+        self.proposal.missingness = maximise(self.missing, completed)
         if self.rates is not None:
             self.rates.copy_(self.missing.rates(torch.zeros(())))
 
@@ -188,16 +188,20 @@ class ExpectationMaximisation(Objective):
         self.learner.refresh()
         posterior = self._impute(self.train, self.particles, number)
         self.evidence = float(posterior.log_evidence.sum()) / max(self.train.num_events, 1)
-        streams, imputed = completions(posterior, self.num_draws, number)
-        shares = [np.full(len(streams), 1 / self.num_draws)]
+        completed = completions(posterior, self.num_draws, number)
         if self.learns_missing:
-            self.learner.learn_missing(streams, imputed)
+            self.learner.learn_missing(completed)
+        parts = [part.streams for part in completed]
+        shares = [np.full(len(part), 1 / self.num_draws) for part in parts]
         if self.complete is not None:
-            streams = _joined(streams, self.complete)
+            parts.append(self.complete)
             shares.append(np.ones(len(self.complete)))
         self._weights = np.concatenate(shares)
+        streams = _joined(parts)
         self._learn_start(streams)
-        self._pair = self.learner.missing.censor(streams, number)
+        # Censored part by part: a mechanism may know streams by their ids.
+        pairs = [self.learner.missing.censor(part, number + 1_000_003 * i) for i, part in enumerate(parts)]
+        self._pair = (_joined([observed for observed, _ in pairs]), _joined([missing for _, missing in pairs]))
         return batches_by_length(streams.lengths, batch_size, np.random.default_rng([seed, epoch]))
 
     def _learn_start(self, streams: StreamSet) -> None:
@@ -237,9 +241,11 @@ class ExpectationMaximisation(Objective):
         return impute(observed, self.learner.proposal, particles, seed, resample)
 
 
-def _joined(streams: StreamSet, complete: StreamSet) -> StreamSet:
-    both = [
-        EventStream.trusted(s.times, s.types, s.start, s.end, name)
-        for name, s in (*((s.id, s) for s in streams), *((f"{s.id} (complete)", s) for s in complete))
+def _joined(parts: list[StreamSet]) -> StreamSet:
+    """The streams of all parts, under new names."""
+    streams = [
+        EventStream.trusted(s.times, s.types, s.start, s.end, f"{s.id} ({number})")
+        for number, part in enumerate(parts)
+        for s in part
     ]
-    return StreamSet(both, types=streams.types, axis=streams.axis)
+    return StreamSet(streams, types=parts[0].types, axis=parts[0].axis)

@@ -15,6 +15,7 @@ import torch
 from retrodict.errors import ModelError
 from retrodict.events.stream_set import StreamSet
 from retrodict.missingness.base import Missingness
+from retrodict.missingness.spec import write_missing
 from retrodict.models.base import Model
 from retrodict.proposals import Proposal, Smoothing
 from retrodict.train.expectation import ExpectationMaximisation, Learner
@@ -107,6 +108,8 @@ def fit_incomplete(
             fitted.save(folder)
             if isinstance(proposal, Smoothing):
                 proposal.save(folder / SMOOTHER)
+            if learn_missing:
+                write_missing(learner.missing, folder / "missing.yaml")
             run.finish(len(fitting.history), stopped_early=len(fitting.history) < epochs)
     return Fitted(fitted, learner.missing, proposal, fitting.history)
 

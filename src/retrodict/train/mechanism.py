@@ -11,6 +11,7 @@ import json
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 import torch
@@ -21,15 +22,22 @@ from retrodict.errors import ModelError
 from retrodict.events.atomic import atomic_path, make_folder
 from retrodict.events.batch import Batch, batches_by_length, make_batch
 from retrodict.events.combine import combine
-from retrodict.events.stream import EventStream
 from retrodict.events.stream_set import StreamSet
 from retrodict.missingness.base import Missingness
 from retrodict.missingness.by_type import ByType
+from retrodict.missingness.spec import read_missing, write_missing
 from retrodict.proposals.base import Proposal
 from retrodict.smc.impute import impute
 from retrodict.smc.posterior import Posterior
 
 _LEAST = 1e-6  # rates that are learned stay this far from 0 and 1
+
+
+class Completion(NamedTuple):
+    """Streams with draws of their missing events put in, and which events those are, [E]."""
+
+    streams: StreamSet
+    imputed: NDArray[np.bool_]
 
 
 @dataclass
@@ -69,8 +77,8 @@ def learn_missing(
             proposal.missingness = learned.missing
             posterior = impute(streams, proposal, particles, seed=seed * 1_000_003 + number)
             evidence = float(posterior.log_evidence.sum()) / max(streams.num_events, 1)
-            completed, imputed = completions(posterior, draws, seed * 1_000_003 + number)
-            learned.missing = maximise(learned.missing, completed, imputed)
+            completed = completions(posterior, draws, seed * 1_000_003 + number)
+            learned.missing = maximise(learned.missing, completed)
             learned.evidence.append(evidence)
             _keep(directory, learned)
             if progress is not None:
@@ -80,41 +88,41 @@ def learn_missing(
     return learned
 
 
-def maximise(mechanism: Missingness, completed: StreamSet, imputed: NDArray[np.bool_], steps: int = 20) -> Missingness:
-    """The mechanism under which what went missing from ``completed`` streams is likeliest, or nearer to it.
-
-    ``imputed`` [E] says which events were not seen.
-    """
+def maximise(mechanism: Missingness, completed: list[Completion], steps: int = 20) -> Missingness:
+    """The mechanism under which what went missing from completed streams is likeliest, or nearer to it."""
     if isinstance(mechanism, ByType):
-        return _shares(mechanism, completed, imputed)
+        return _shares(mechanism, completed)
     parameters = list(mechanism.parameters())
     optimizer = torch.optim.Adam(parameters, lr=0.02)
-    batches = [_flagged(completed, imputed, index) for index in batches_by_length(completed.lengths, 512)]
+    batches = [_flagged(c, index) for c in completed for index in batches_by_length(c.streams.lengths, 512)]
+    events = max(sum(c.streams.num_events for c in completed), 1)
     for parameter in parameters:
         parameter.requires_grad_(True)
     for _ in range(steps):
         optimizer.zero_grad()
         for batch in batches:
-            (-_log_prob(mechanism, *batch) / max(completed.num_events, 1)).backward()
+            (-_log_prob(mechanism, *batch) / events).backward()
         optimizer.step()
     for parameter in parameters:
         parameter.requires_grad_(False)
     return mechanism
 
 
-def _shares(mechanism: ByType, completed: StreamSet, imputed: NDArray[np.bool_]) -> ByType:
+def _shares(mechanism: ByType, completed: list[Completion]) -> ByType:
     """Of each type, the share of events that went missing."""
-    K = completed.num_types
+    types = completed[0].streams.types
     before = mechanism.rates(torch.zeros(())).numpy()
-    missing = np.bincount(completed.event_types[imputed], minlength=K)
-    share = (missing + 0.5) / (np.bincount(completed.event_types, minlength=K) + 1)
+    missing = sum(np.bincount(c.streams.event_types[c.imputed], minlength=len(types)) for c in completed)
+    events = sum(np.bincount(c.streams.event_types, minlength=len(types)) for c in completed)
+    share = (missing + 0.5) / (events + 1)
     rates = np.where((before > 0) & (before < 1), np.clip(share, _LEAST, 1 - _LEAST), before)
-    return ByType(dict(zip(completed.types, rates.tolist(), strict=True))).bind(completed.types)
+    return ByType(dict(zip(types, rates.tolist(), strict=True))).bind(types)
 
 
-def _flagged(completed: StreamSet, imputed: NDArray[np.bool_], index: NDArray[np.int64]) -> tuple[Batch, Tensor]:
-    batch = make_batch(completed, index, dtype=torch.float64)
-    where = completed.offsets[index][:, None] + np.arange(batch.mask.shape[1])
+def _flagged(completion: Completion, index: NDArray[np.int64]) -> tuple[Batch, Tensor]:
+    streams, imputed = completion
+    batch = make_batch(streams, index, dtype=torch.float64)
+    where = streams.offsets[index][:, None] + np.arange(batch.mask.shape[1])
     flags = torch.as_tensor(imputed[np.minimum(where, max(len(imputed) - 1, 0))]) & batch.mask
     return batch, flags
 
@@ -125,32 +133,23 @@ def _log_prob(mechanism: Missingness, batch: Batch, imputed: Tensor) -> Tensor:
     return torch.where(batch.mask, logs, 0.0).sum()
 
 
-def completions(posterior: Posterior, count: int, seed: int) -> tuple[StreamSet, NDArray[np.bool_]]:
-    """``count`` completions of each stream, drawn by weight, and which of their events were imputed, [E]."""
-    parts = [combine(posterior.observed, missing) for missing in posterior.draws(count, seed)]
-    streams = [
-        EventStream.trusted(s.times, s.types, s.start, s.end, f"{s.id} ({number})")
-        for number, (part, _) in enumerate(parts)
-        for s in part
-    ]
-    flags = np.concatenate([flag for _, flag in parts])
-    return StreamSet(streams, types=posterior.observed.types, axis=posterior.observed.axis), flags
+def completions(posterior: Posterior, count: int, seed: int) -> list[Completion]:
+    """``count`` completions of all streams, drawn by weight."""
+    return [Completion(*combine(posterior.observed, missing)) for missing in posterior.draws(count, seed)]
 
 
 def _keep(directory: str | Path | None, learned: Learned) -> None:
+    """``missing.yaml``, which ``--missing`` takes, and ``evidence.json``; the latter last, so that it is not ahead."""
     if directory is None:
         return
-    kind, config = learned.missing.kind, learned.missing.config()
-    content = {"kind": kind, "config": config, "evidence": learned.evidence}
-    with atomic_path(make_folder(directory) / "missing.json") as side:
-        Path(side).write_text(json.dumps(content, indent=1) + "\n", encoding="utf-8")
+    folder = make_folder(directory)
+    write_missing(learned.missing, folder / "missing.yaml")
+    with atomic_path(folder / "evidence.json") as side:
+        Path(side).write_text(json.dumps(learned.evidence) + "\n", encoding="utf-8")
 
 
 def _resume(directory: str | Path | None) -> Learned | None:
-    from retrodict.missingness import MECHANISMS
-
-    file = None if directory is None else Path(directory) / "missing.json"
+    file = None if directory is None else Path(directory) / "evidence.json"
     if file is None or not file.exists():
         return None
-    content = json.loads(file.read_text(encoding="utf-8"))
-    return Learned(MECHANISMS[content["kind"]].from_config(content["config"]), content["evidence"])
+    return Learned(read_missing(file.with_name("missing.yaml")), json.loads(file.read_text(encoding="utf-8")))

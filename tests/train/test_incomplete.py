@@ -1,0 +1,161 @@
+"""Monte Carlo EM: models from incomplete streams, mechanisms for known models."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+
+import retrodict as rd
+from retrodict.models.start import StartAtom
+from retrodict.train import incomplete as incomplete_module
+
+TRUTH = rd.Hawkes([0.4, 0.3], [[0.3, 0.4], [0.2, 0.2]], 2.0)
+QUIET = {"progress": False, "device": "cpu"}
+
+
+def parameters(model: rd.Hawkes) -> np.ndarray:
+    return torch.cat([model.base, model.excitation.reshape(-1), model.decay.reshape(-1)]).detach().numpy()
+
+
+def censored(streams: int, rho=0.5, seed: int = 1) -> tuple[rd.StreamSet, rd.StreamSet]:
+    complete = rd.simulate(TRUTH, streams, end=20.0, seed=seed)
+    return complete, rd.ByType(rho).censor(complete, seed=seed + 1)[0]
+
+
+@pytest.fixture(scope="module")
+def blocks() -> tuple[np.ndarray, np.ndarray, list[list[dict[str, float]]]]:
+    """Parameters by EM and as if nothing were missing, from six disjoint sets of streams."""
+    by_em, naive, histories = [], [], []
+    for block in range(6):
+        _, seen = censored(100, seed=10 * block + 1)
+        options = {"epochs": 25, "patience": 25, "averaging": 0.98, "learning_rate": 0.03, "batch_size": 20, **QUIET}
+        fitted = rd.fit_incomplete(
+            rd.Hawkes, seen, rd.ByType(0.5), seen[:10], filtering=True, particles=15, draws=4, **options
+        )
+        by_em.append(parameters(fitted.model))
+        histories.append(fitted.history)
+        naive.append(parameters(rd.fit(rd.Hawkes, seen, seen[:10], **options)))
+    return np.array(by_em), np.array(naive), histories
+
+
+def test_em_recovers_a_hawkes_process_from_half_of_its_events(blocks):
+    """All seven parameters within 3 standard errors of the truth, and far nearer than the naive fit."""
+    by_em, naive, _ = blocks
+    truth = parameters(TRUTH)
+    error = by_em.std(0, ddof=1) / np.sqrt(len(by_em))
+    assert np.abs(by_em.mean(0) - truth).max() < 0.25
+    assert (np.abs(by_em.mean(0) - truth) / error).max() < 3, (by_em.mean(0), error)
+    far = np.abs(naive.mean(0) - truth) / (naive.std(0, ddof=1) / np.sqrt(len(naive)))
+    assert far.max() > 10
+    assert np.abs(naive.mean(0) - truth).sum() > 2 * np.abs(by_em.mean(0) - truth).sum()
+
+
+def test_the_evidence_rises(blocks):
+    for history in blocks[2]:
+        evidence = [row["train_evidence"] for row in history]
+        smooth = np.convolve(evidence, np.ones(5) / 5, "valid")
+        assert smooth[-1] > smooth[0]
+        assert (np.diff(smooth) > -0.01).all()
+        assert all(row["dev_elbo"] < -row["dev_loss"] + 1e-6 for row in history)
+
+
+def test_rates_are_learned_where_the_model_is_known():
+    """Rates by type from 200 streams: within 3 standard errors, which come from eight parts of the streams."""
+    _, seen = censored(200, [0.6, 0.2])
+
+    def learn(streams: rd.StreamSet) -> np.ndarray:
+        start = rd.Filtering(TRUTH, rd.ByType([0.4, 0.4]))
+        learned = rd.learn_missing(start, streams, rounds=12, particles=20, seed=1)
+        assert learned.evidence[-1] > learned.evidence[0]
+        assert repr(start.missingness) == "ByType({'0': 0.4, '1': 0.4})"
+        return learned.missing.rates(torch.zeros(())).numpy()
+
+    parts = np.array([learn(seen[i::8]) for i in range(8)])
+    error = parts.std(0, ddof=1) / np.sqrt(8)
+    assert (np.abs(learn(seen) - [0.6, 0.2]) < 3 * error).all()
+    assert (error < 0.05).all()
+
+
+def test_rates_of_zero_and_one_stay():
+    _, seen = censored(20, [0.6, 0.0])
+    learned = rd.learn_missing(rd.Filtering(TRUTH, rd.ByType([0.3, 0.0])), seen, rounds=3, particles=10)
+    assert learned.missing.rates(torch.zeros(()))[1] == 0
+    with pytest.raises(rd.ModelError, match="nothing to learn in a Windows"):
+        rd.learn_missing(rd.Filtering(TRUTH, rd.Windows([(1.0, 2.0)])), seen)
+
+
+def test_delays_are_learned_where_the_model_is_known(tmp_path):
+    complete = rd.simulate(TRUTH, 100, end=10.0, seed=3)
+    seen, _ = rd.ReportingDelay("exponential", mean=2.5).censor(complete, seed=4)
+    start = rd.Filtering(TRUTH, rd.ReportingDelay("exponential", mean=1.5))
+    first = rd.learn_missing(start, seen, rounds=2, particles=10, directory=tmp_path)
+    learned = rd.learn_missing(start, seen, rounds=18, particles=10, directory=tmp_path)
+    assert learned.evidence[:2] == first.evidence  # it went on with what it found
+    assert len(learned.evidence) == 18
+    means = list(learned.missing.config()["mean"].values())
+    assert np.allclose(means, 2.5, atol=0.7), means
+    assert learned.evidence[-1] > learned.evidence[0] + 0.002
+
+
+def test_both_are_learned_only_with_complete_streams():
+    _, seen = censored(60, [0.7, 0.2])
+    with pytest.raises(rd.ModelError, match="cannot both be learned from incomplete streams alone"):
+        rd.fit_incomplete(rd.Hawkes, seen, rd.ByType(0.4), learn_missing=True, **QUIET)
+    other = rd.simulate(TRUTH, 60, end=20.0, seed=77)
+    fitted = rd.fit_incomplete(
+        rd.Hawkes, seen, rd.ByType(0.4), seen, complete=other, learn_missing=True, filtering=True,
+        particles=15, draws=2, epochs=12, patience=12, **QUIET,
+    )  # fmt: skip
+    rates = fitted.missing.rates(torch.zeros(())).numpy()
+    assert np.allclose(rates, [0.7, 0.2], atol=0.12), rates
+
+
+def small_case(**options):
+    torch.manual_seed(0)
+    _, seen = censored(24)
+    return rd.fit_incomplete(
+        rd.NeuralHawkes(2, 8),
+        seen[:16],
+        rd.ByType(0.5),
+        seen[16:],
+        particles=8,
+        draws=2,
+        batch_size=8,
+        **QUIET,
+        **options,
+    )
+
+
+def test_an_interrupted_fit_goes_on_as_if_nothing_had_happened(tmp_path, monkeypatch):
+    whole = small_case(epochs=3, directory=tmp_path / "whole")
+    plain = incomplete_module.train_objective
+
+    def stop_early(*args, **options):
+        plain(*args, **{**options, "epochs": 2})
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(incomplete_module, "train_objective", stop_early)
+    with pytest.raises(KeyboardInterrupt):
+        small_case(epochs=3, directory=tmp_path / "cut")
+    monkeypatch.undo()
+    resumed = small_case(epochs=3, directory=tmp_path / "cut")
+    for one, other in zip(whole.model.parameters(), resumed.model.parameters(), strict=True):
+        assert torch.equal(one, other)
+    smoother = rd.load_proposal(tmp_path / "cut" / "smoother")
+    assert isinstance(smoother, rd.Smoothing)
+    assert len(rd.load_model(tmp_path / "cut").types) == 2
+
+
+def test_an_atom_at_the_start_is_learned():
+    """Every stream begins with an event that is hidden from half of them: the model learns that all do."""
+    model = rd.Poisson([0.5, 0.5])
+    model.start_atom = StartAtom(torch.tensor([1e-9, 0.7, 0.3], dtype=torch.float64).log())
+    complete = rd.simulate(model, 150, end=6.0, seed=1)
+    seen, _ = rd.ByType(0.5).censor(complete, seed=2)
+    fitted = rd.fit_incomplete(
+        rd.Poisson, seen, rd.ByType(0.5), seen, filtering=True, particles=20, epochs=25, patience=25, **QUIET
+    )
+    probabilities = fitted.model.start_atom.log_probs.exp().numpy()
+    assert probabilities[0] < 0.25
+    assert abs(probabilities[1] - 0.7) < 0.2
