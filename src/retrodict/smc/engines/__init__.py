@@ -8,10 +8,12 @@ from __future__ import annotations
 from retrodict.errors import ModelError
 from retrodict.proposals.base import Proposal
 from retrodict.smc.engines.base import Engine
+from retrodict.smc.engines.gpu.engine import TritonEngine
 from retrodict.smc.engines.reference import TorchEngine
 from retrodict.smc.sampler import Options
 
-ENGINES: dict[str, Engine] = {engine.name: engine for engine in (TorchEngine(),)}
+_ALL: tuple[Engine, ...] = (TritonEngine(), TritonEngine("triton-fp32", "tf32x3"), TorchEngine())
+ENGINES: dict[str, Engine] = {engine.name: engine for engine in _ALL}
 
 
 def choose(name: str, proposal: Proposal, options: Options) -> Engine:

@@ -1,0 +1,112 @@
+"""Weights and streams as the kernels want them: padded to whole tiles, with zeros that change nothing.
+
+A padded LSTM cell has zero weights, so its c and h stay zero; a padded type has rate zero.
+"""
+
+from __future__ import annotations
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from retrodict.events.batch import Batch
+from retrodict.missingness.base import Context
+from retrodict.models.ctlstm import Cells, ContinuousTimeLSTM
+from retrodict.models.neural_hawkes import NeuralHawkes
+from retrodict.models.thinning import categorical
+from retrodict.proposals.base import Proposal
+from retrodict.proposals.smoothing import Ahead
+from retrodict.random import split, uniform
+
+_START, _PARTICLE = 3, 8  # branches of the random numbers, as in ``smc/sampler.py``
+
+
+def padded_size(hidden: int) -> int:
+    """The number of cells that fills whole tiles."""
+    return 32 if hidden <= 32 else -(-hidden // 64) * 64
+
+
+def padded_types(count: int) -> int:
+    """A power of two, at least 16, as the matrix units want."""
+    return max(16, 1 << (count - 1).bit_length())
+
+
+def pack_lstm(lstm: ContinuousTimeLSTM, D: int, columns: int) -> tuple[Tensor, Tensor]:
+    """Each input's share of the gates, [V, 7, D], and the recurrent weights, [D / columns, 7, columns, D]."""
+    more = D - lstm.hidden_size
+    shares = (lstm.bias + lstm.by_type).unflatten(-1, (7, lstm.hidden_size))
+    recurrent = F.pad(lstm.by_hidden.unflatten(-1, (7, lstm.hidden_size)), (0, more, 0, 0, 0, more))
+    blocks = recurrent.permute(1, 2, 0).unflatten(1, (D // columns, columns)).transpose(0, 1)
+    return F.pad(shares, (0, more)), blocks
+
+
+def pack_readout(readout: Tensor, KP: int, D: int) -> Tensor:
+    """One row a type, [KP, D]."""
+    return F.pad(readout, (0, D - readout.shape[1], 0, KP - readout.shape[0]))
+
+
+def pack_types(proposal: Proposal, KP: int) -> Tensor:
+    """For each type 1 / s_k, s_k, ρ_k and log ρ_k, [4, KP]."""
+    model = proposal.model
+    assert isinstance(model, NeuralHawkes)
+    scale = model.log_scale.exp()
+    rho = rates(proposal).to(scale.dtype)
+    return F.pad(torch.stack([1 / scale, scale, rho, rho.log()]), (0, KP - len(scale)))
+
+
+def rates(proposal: Proposal) -> Tensor:
+    """ρ_k, [K] float64."""
+    return proposal.missingness.rates(torch.zeros((), dtype=torch.float64, device=proposal.model.device))
+
+
+def first_states(model: NeuralHawkes, D: int) -> Tensor:
+    """The states after BOS, and after BOS and an event of each type at the start instant, [K + 1, 4, D]."""
+    state = model.initial((1,))
+    fields = torch.stack(state.cells, 1)
+    if model.start_atom is not None:
+        types = torch.arange(model.num_types, device=model.device)
+        zero = torch.zeros(model.num_types, dtype=model.dtype, device=model.device)
+        repeated = Cells(*(field.expand(model.num_types, -1) for field in state.cells))
+        fields = torch.cat([fields, torch.stack(model.lstm.read(repeated, types, zero), 1)])
+    return F.pad(fields, (0, D - model.hidden_size))
+
+
+def edge_scores(observed: Batch, proposal: Proposal) -> tuple[Tensor, Tensor]:
+    """What an observed event adds to the log weights, beside log λ_k: which type to score (-1: none), and a constant.
+
+    Both [B, L]: log(1 - ρ_k), in the user's unit of time; the start atom instead of a density for an event at the start.
+    """
+    model, types = proposal.model, observed.types
+    assert isinstance(model, NeuralHawkes)
+    constant = (torch.log1p(-rates(proposal)) - model.time_scale.log())[types]
+    scored = torch.where(observed.mask, types, -1)
+    if model.start_atom is not None and types.shape[1]:
+        by_atom = observed.mask[:, 0] & (observed.times[:, 0] == 0)
+        own = model.start_atom.log_type(types[:, 0]) + torch.log1p(-rates(proposal))[types[:, 0]]
+        constant[:, 0] = torch.where(by_atom, own.double(), constant[:, 0])
+        scored[:, 0] = torch.where(by_atom, -1, scored[:, 0])
+    return scored, constant
+
+
+def draw_starts(
+    observed: Batch, proposal: Proposal, cells: Cells | None, keys: Tensor, M: int
+) -> tuple[Tensor, Tensor]:
+    """What happened at the start instant according to each particle, and its log weight, [B M] each.
+
+    0 is no event, 1 + k one of type k; streams with an observed event there draw nothing. ``cells`` [B, D] are those of
+    the right-to-left LSTM in the first segment.
+    """
+    model = proposal.model
+    assert model.start_atom is not None
+    B = len(keys)
+    edges = torch.cat([observed.times, observed.durations[:, None]], 1)
+    ahead = None if cells is None else Ahead(*cells, edges[:, 0])
+    log_q = proposal.start_log_probs(ahead, Context(observed.starts, observed.index))
+    log_p = model.start_atom.log_probs + torch.cat([torch.zeros_like(log_q[0, :1]), rates(proposal).log()]).to(log_q)
+    row_keys = split(keys[:, None], _PARTICLE + torch.arange(M, device=keys.device)).reshape(-1)
+    u = uniform(split(row_keys, _START), torch.zeros_like(row_keys))
+    outcome = categorical(log_q.exp().repeat_interleave(M, 0), u).view(B, M)
+    weight = (log_p - log_q).gather(1, outcome).double()
+    some = observed.mask[:, 0] if observed.mask.shape[1] else torch.zeros_like(keys, dtype=torch.bool)
+    seen = (some & (edges[:, 0] == 0))[:, None]
+    return torch.where(seen, 0, outcome).reshape(-1), torch.where(seen, 0.0, weight).reshape(-1)

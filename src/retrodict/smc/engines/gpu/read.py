@@ -1,0 +1,101 @@
+"""The LSTM reads the events of a round, drawn or observed, in one matrix product (line 44); copies follow.
+
+Weights lie with the reduced dimension last, [D / BN, 7, BN, D]: so a program's tiles of all seven gates are next to each
+other, and the matrix units take them as they lie. A row's numbers do not depend on which others are in its tile.
+"""
+
+# mypy: allow-untyped-defs
+from __future__ import annotations
+
+import triton
+import triton.language as tl
+
+from retrodict.smc.engines.gpu.draw import COPIES, UPDATES
+from retrodict.smc.engines.gpu.maths import cell_at, sigmoid, softplus, tanh
+
+
+@triton.jit
+def add_product(h, weights, a0, a1, a2, a3, a4, a5, a6, STEP: tl.constexpr, PRECISION: tl.constexpr):
+    """Add h [BM, BK] times the seven gates' tiles [BN, BK] to their sums [BM, BN]."""
+    a0 = tl.dot(h, tl.trans(tl.load(weights)), a0, input_precision=PRECISION)
+    a1 = tl.dot(h, tl.trans(tl.load(weights + STEP)), a1, input_precision=PRECISION)
+    a2 = tl.dot(h, tl.trans(tl.load(weights + 2 * STEP)), a2, input_precision=PRECISION)
+    a3 = tl.dot(h, tl.trans(tl.load(weights + 3 * STEP)), a3, input_precision=PRECISION)
+    a4 = tl.dot(h, tl.trans(tl.load(weights + 4 * STEP)), a4, input_precision=PRECISION)
+    a5 = tl.dot(h, tl.trans(tl.load(weights + 5 * STEP)), a5, input_precision=PRECISION)
+    a6 = tl.dot(h, tl.trans(tl.load(weights + 6 * STEP)), a6, input_precision=PRECISION)
+    return a0, a1, a2, a3, a4, a5, a6
+
+
+@triton.jit
+def new_cells(a0, a1, a2, a3, a4, a5, a6, shares, cell, target, on, D: tl.constexpr):
+    """The cells after an event from the gates' sums, in the order i, f, o, ī, f̄, z, δ (appendix B.1)."""
+    i = sigmoid(a0 + tl.load(shares, mask=on, other=0.0))
+    f = sigmoid(a1 + tl.load(shares + D, mask=on, other=0.0))
+    o = sigmoid(a2 + tl.load(shares + 2 * D, mask=on, other=0.0))
+    i_bar = sigmoid(a3 + tl.load(shares + 3 * D, mask=on, other=0.0))
+    f_bar = sigmoid(a4 + tl.load(shares + 4 * D, mask=on, other=0.0))
+    z = tanh(0.5 * (a5 + tl.load(shares + 5 * D, mask=on, other=0.0)))
+    decay = softplus(a6 + tl.load(shares + 6 * D, mask=on, other=0.0))
+    return f * cell + i * z, f_bar * target + i_bar * z, decay, o
+
+
+@triton.jit
+def read(
+    state,
+    hidden,
+    elapsed,
+    kind,
+    updates,
+    counters,
+    by_kind,
+    recurrent,
+    D: tl.constexpr,
+    BM: tl.constexpr,
+    BN: tl.constexpr,
+    BK: tl.constexpr,
+    PRECISION: tl.constexpr,
+):
+    """Columns ``BN`` of the new states of ``BM`` listed rows; ``hidden`` is h just before each row's event."""
+    count = tl.load(counters + UPDATES)
+    first = tl.program_id(1) * BM
+    if first < count:
+        lane = first + tl.arange(0, BM)
+        on = lane < count
+        row = tl.load(updates + lane, mask=on, other=0).to(tl.int64)
+        n, k = tl.arange(0, BN), tl.arange(0, BK)
+        zero = tl.zeros((BM, BN), tl.float32)
+        a0, a1, a2, a3, a4, a5, a6 = zero, zero, zero, zero, zero, zero, zero
+        tile = recurrent + (tl.program_id(0) * (7 * BN) + n)[:, None] * D + k[None, :]
+        source = hidden + row[:, None] * D + k[None, :]
+        for k0 in range(0, D, BK):
+            h = tl.load(source + k0, mask=on[:, None], other=0.0)
+            a0, a1, a2, a3, a4, a5, a6 = add_product(h, tile + k0, a0, a1, a2, a3, a4, a5, a6, BN * D, PRECISION)
+        column = tl.program_id(0) * BN + n
+        where = on[:, None] & (column[None, :] < D)
+        at = state + row[:, None] * (4 * D) + column[None, :]
+        target = tl.load(at + D, mask=where, other=0.0)
+        decay = tl.load(at + 2 * D, mask=where, other=0.0)
+        passed = tl.load(elapsed + row, mask=on, other=0.0)
+        cell = cell_at(tl.load(at, mask=where, other=0.0), target, decay, passed[:, None])
+        shares = by_kind + tl.load(kind + row, mask=on, other=0)[:, None] * (7 * D) + column[None, :]
+        start, target, decay, output = new_cells(a0, a1, a2, a3, a4, a5, a6, shares, cell, target, where, D)
+        tl.store(at, start, mask=where)
+        tl.store(at + D, target, mask=where)
+        tl.store(at + 2 * D, decay, mask=where)
+        tl.store(at + 3 * D, output, mask=where)
+
+
+@triton.jit
+def copy(state, copies, counters, R, PARITY: tl.constexpr, WIDTH: tl.constexpr, BLOCK: tl.constexpr):
+    """Listed rows become copies of others; then the lists of this round are empty."""
+    count = tl.load(counters + COPIES)
+    for i in range(tl.program_id(0), count, tl.num_programs(0)):
+        to = tl.load(copies + i).to(tl.int64) * WIDTH
+        source = tl.load(copies + R + i).to(tl.int64) * WIDTH
+        for j in range(0, WIDTH, BLOCK):
+            at = j + tl.arange(0, BLOCK)
+            tl.store(state + to + at, tl.load(state + source + at))
+    if tl.program_id(0) == 0:
+        tl.store(counters + UPDATES, 0)
+        tl.store(counters + PARITY, 0)
