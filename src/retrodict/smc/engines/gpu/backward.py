@@ -39,12 +39,11 @@ def step_back(
     step = tl.load(steps)
     if (tl.program_id(0) == 0) & (tl.program_id(1) == 0):
         tl.store(steps + 1, step + 1)
-    stream = tl.program_id(1) * BM + tl.arange(0, BM)
+    stream = (tl.program_id(1) * BM + tl.arange(0, BM)).to(tl.int64)
     count = tl.load(counts + stream, mask=stream < B, other=-1)
     segment = count - step
     on = segment >= 0
     if tl.max(segment, 0) >= 0:
-        stream = stream.to(tl.int64)
         edge = stream * S + segment
         kind = end + tl.zeros((BM,), tl.int32)
         passed = tl.zeros((BM,), tl.float32)
@@ -102,11 +101,10 @@ def tabulate(
     step = tl.load(steps + 1) - 1
     if tl.program_id(0) == 0:
         tl.store(steps, step + 1)
-    stream = tl.program_id(0) * BB + tl.arange(0, BB)
+    stream = (tl.program_id(0) * BB + tl.arange(0, BB)).to(tl.int64)
     segment = tl.load(counts + stream, mask=stream < B, other=-1) - step
     on = segment >= 0
     if tl.max(segment, 0) >= 0:
-        stream = stream.to(tl.int64)
         edge = stream * S + segment
         left = tl.load(edges + edge - 1, mask=on & (segment > 0), other=0.0)
         length = ((tl.load(edges + edge, mask=on, other=0.0) - left) / tl.load(clock + 2)).to(tl.float32)

@@ -16,11 +16,11 @@ class Tiles:
     """How work is cut for the multiprocessors. The same cut for every batch, so that a stream's numbers are, too."""
 
     draw_rows: int = 4
-    draw_depth: int = 64
+    draw_depth: int = 32
     draw_warps: int = 4
     read_rows: int = 64
     read_columns: int = 32
-    read_depth: int = 64
+    read_depth: int = 32
     read_warps: int = 4
     read_stages: int = 3
     back_rows: int = 16

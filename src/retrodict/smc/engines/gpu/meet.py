@@ -161,8 +161,8 @@ def _children(
     log_weights, row0, top, total, key, segment, cumulative, children, M, SCHEME: tl.constexpr, MB: tl.constexpr, LOG: tl.constexpr
 ):
     """How many children each particle has, into ``children``."""
-    given = 0.0
-    kept = 0.0
+    given = total * 0.0
+    kept = total * 0.0
     if SCHEME == RESIDUAL:
         for m0 in range(0, M, MB):
             m = m0 + tl.arange(0, MB)
