@@ -12,8 +12,8 @@ import triton
 import triton.language as tl
 
 from retrodict.smc.engines.gpu.draw import TABLE
-from retrodict.smc.engines.gpu.maths import cell_at, tanh
-from retrodict.smc.engines.gpu.read import add_product, new_cells
+from retrodict.smc.engines.gpu.maths import add_dot, cell_at, tanh
+from retrodict.smc.engines.gpu.read import new_cells
 
 
 @triton.jit
@@ -50,12 +50,11 @@ def step_back(
         if step > 0:
             kind = tl.load(edge_kind + edge, mask=on, other=0)
             gap = tl.load(edges + edge + 1, mask=on, other=0.0) - tl.load(edges + edge, mask=on, other=0.0)
-            passed = (gap / tl.load(clock + 2)).to(tl.float32)
+            passed = (gap * tl.load(clock + 2)).to(tl.float32)
         some = on & (segment < count)
-        n, k = tl.arange(0, BN), tl.arange(0, BK)
-        zero = tl.zeros((BM, BN), tl.float32)
-        a0, a1, a2, a3, a4, a5, a6 = zero, zero, zero, zero, zero, zero, zero
-        tile = recurrent + (tl.program_id(0) * (7 * BN) + n)[:, None] * D + k[None, :]
+        n, k = tl.arange(0, 8 * BN), tl.arange(0, BK)
+        acc = tl.zeros((BM, 8 * BN), tl.float32)
+        tile = recurrent + (tl.program_id(0) * (8 * BN) + n)[:, None] * D + k[None, :]
         before = cells + ((step + 1) % 2).to(tl.int64) * B * (4 * D) + stream[:, None] * (4 * D)
         for k0 in range(0, D, BK):
             at = before + k0 + k[None, :]
@@ -64,15 +63,15 @@ def step_back(
             decay = tl.load(at + 2 * D, mask=some[:, None], other=0.0)
             output = tl.load(at + 3 * D, mask=some[:, None], other=0.0)
             h = output * tanh(cell_at(start, target, decay, passed[:, None]))
-            a0, a1, a2, a3, a4, a5, a6 = add_product(h, tile + k0, a0, a1, a2, a3, a4, a5, a6, BN * D, PRECISION)
-        column = tl.program_id(0) * BN + n
+            acc = tl.dot(h, tl.trans(tl.load(tile + k0)), acc, input_precision=PRECISION)
+        column = tl.program_id(0) * BN + tl.arange(0, BN)
         at = before + column[None, :]
         target = tl.load(at + D, mask=some[:, None], other=0.0)
         decay = tl.load(at + 2 * D, mask=some[:, None], other=0.0)
         cell = cell_at(tl.load(at, mask=some[:, None], other=0.0), target, decay, passed[:, None])
         shares = by_kind + kind[:, None] * (7 * D) + column[None, :]
         where = on[:, None] & (column[None, :] < D)
-        start, target, decay, output = new_cells(a0, a1, a2, a3, a4, a5, a6, shares, cell, target, where, D)
+        start, target, decay, output = new_cells(acc, shares, cell, target, where, D, BM, BN)
         at = cells + (step % 2).to(tl.int64) * B * (4 * D) + stream[:, None] * (4 * D) + column[None, :]
         tl.store(at, start, mask=where)
         tl.store(at + D, target, mask=where)
@@ -95,7 +94,6 @@ def tabulate(
     KP: tl.constexpr,
     BB: tl.constexpr,
     BD: tl.constexpr,
-    PRECISION: tl.constexpr,
 ):
     """The nodes of the segments of ``BB`` streams that the step before has reached."""
     step = tl.load(steps + 1) - 1
@@ -107,7 +105,7 @@ def tabulate(
     if tl.max(segment, 0) >= 0:
         edge = stream * S + segment
         left = tl.load(edges + edge - 1, mask=on & (segment > 0), other=0.0)
-        length = ((tl.load(edges + edge, mask=on, other=0.0) - left) / tl.load(clock + 2)).to(tl.float32)
+        length = ((tl.load(edges + edge, mask=on, other=0.0) - left) * tl.load(clock + 2)).to(tl.float32)
         i, k = tl.arange(0, 16), tl.arange(0, KP)
         place = i.to(tl.float32) / TABLE
         passed = length[:, None] * (place * place)[None, :]
@@ -124,9 +122,10 @@ def tabulate(
             cell = cell_at(start, target, decay, passed[:, :, None])
             bent = tanh(cell)
             moved = output * (1.0 - bent * bent) * decay * (target - cell)
-            v = tl.trans(tl.load(readout + k[:, None] * D + d[None, :]))
-            value = tl.dot(tl.reshape(output * bent, (BB * 16, BD)), v, value, input_precision=PRECISION)
-            slope = tl.dot(tl.reshape(moved, (BB * 16, BD)), v, slope, input_precision=PRECISION)
+            v_at = readout + k[:, None] * D + d[None, :]
+            v, v_rest = tl.trans(tl.load(v_at)), tl.trans(tl.load(v_at + KP * D))
+            value = add_dot(tl.reshape(output * bent, (BB * 16, BD)), v, v_rest, value)
+            slope = add_dot(tl.reshape(moved, (BB * 16, BD)), v, v_rest, slope)
         # By the chain rule, per unit of s.
         stretch = length[:, None, None] * (2.0 * place / TABLE)[None, :, None]
         at = table + edge[:, None, None] * ((TABLE + 1) * 2 * KP) + (i * (2 * KP))[None, :, None] + k[None, None, :]

@@ -15,7 +15,7 @@ from retrodict.smc.engines.gpu.draw import rule
 class Tiles:
     """How work is cut for the multiprocessors. The same cut for every batch, so that a stream's numbers are, too."""
 
-    draw_rows: int = 4
+    draw_rows: int = 16
     draw_depth: int = 32
     draw_warps: int = 4
     read_rows: int = 64
@@ -94,11 +94,11 @@ def make_buffers(shape: Shape, tiles: Tiles) -> dict[str, Any]:
         "start_log": double(starts),
         # The model.
         "by_kind": make(shape.types + 1, 7, D),
-        "recurrent": make(D // tiles.read_columns, 7, tiles.read_columns, D),
-        "readout": make(KP, D),
-        "by_type": make(4, KP),
+        "recurrent": make(D // tiles.read_columns, 8, tiles.read_columns, D),
+        "readout": make(2, KP, D),
+        "by_type": make(5, KP),
         "fractions": rule().to(shape.device),
-        "clock": double(3),
+        "clock": double(4),
         # Lists and counts.
         "counters": whole(4),
         "tally": make(8, dtype=torch.int64),
@@ -119,8 +119,8 @@ def make_back_buffers(shape: Shape, tiles: Tiles, shared: dict[str, Any]) -> dic
     own: dict[str, Any] = {
         "cells": make(2, B, 4, D, device=shape.device),
         "by_kind": make(shape.types + 1, 7, D, device=shape.device),
-        "recurrent": make(D // tiles.back_columns, 7, tiles.back_columns, D, device=shape.device),
-        "readout": make(shape.padded_types, D, device=shape.device),
+        "recurrent": make(D // tiles.back_columns, 8, tiles.back_columns, D, device=shape.device),
+        "readout": make(2, shape.padded_types, D, device=shape.device),
         "B": B,
         "end": shape.types,
     }

@@ -125,7 +125,7 @@ class TritonEngine:
         if shape not in self._sweeps:
             while len(self._sweeps) >= _KEPT:
                 self._sweeps.popitem(last=False)
-            self._sweeps[shape] = Sweep(shape, Tiles(draw_rows=32, read_rows=128) if _interpreted() else Tiles())
+            self._sweeps[shape] = Sweep(shape, Tiles(draw_rows=64, read_rows=128) if _interpreted() else Tiles())
         self._sweeps.move_to_end(shape)
         return self._sweeps[shape]
 

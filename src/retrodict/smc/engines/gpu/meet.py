@@ -55,7 +55,7 @@ def take_stream(
     copies,
     R,
     M,
-    INTO: tl.constexpr,
+    into,
     ATOM: tl.constexpr,
     MB: tl.constexpr,
 ):
@@ -65,7 +65,7 @@ def take_stream(
     tl.store(slot_open + slot, M)
     tl.store(slot_evidence + slot, 0.0)
     to_copy = tl.atomic_add(counters + COPIES, M)
-    to_wait = tl.atomic_add(counters + INTO, M)
+    to_wait = tl.atomic_add(counters + into, M)
     for m0 in range(0, M, MB):
         m = m0 + tl.arange(0, MB)
         on = m < M
@@ -92,7 +92,7 @@ def take_stream(
         tl.store(rounds + row, nothing, mask=on)
         tl.store(copies + to_copy + m, row, mask=on)
         tl.store(copies + R + to_copy + m, R + kind, mask=on)
-        tl.store(pending + INTO * R + to_wait + m, row, mask=on)
+        tl.store(pending + into * R + to_wait + m, row, mask=on)
 
 
 @triton.jit
@@ -205,7 +205,7 @@ def _children(
     tl.debug_barrier()
 
 
-@triton.jit
+@triton.jit(do_not_specialize=["parity"])
 def meet(
     last,
     log_weights,
@@ -243,7 +243,7 @@ def meet(
     R,
     M,
     S,
-    PARITY: tl.constexpr,
+    parity,
     SCHEME: tl.constexpr,
     ATOM: tl.constexpr,
     MB: tl.constexpr,
@@ -310,7 +310,7 @@ def meet(
                     copies,
                     R,
                     M,
-                    1 - PARITY,
+                    1 - parity,
                     ATOM,
                     MB,
                 )
@@ -333,13 +333,13 @@ def meet(
                     tl.store(extras + row0 + m, more + tl.cumsum(extra, 0), mask=on)
                     more += tl.sum(extra, 0)
                 tl.debug_barrier()
-            to_wait = tl.atomic_add(counters + (1 - PARITY), M)
+            to_wait = tl.atomic_add(counters + (1 - parity), M)
             dead = 0
             for m0 in range(0, M, MB):
                 m = m0 + tl.arange(0, MB)
                 on = m < M
                 row = row0 + m
-                tl.store(pending + (1 - PARITY) * R + to_wait + m, row, mask=on)
+                tl.store(pending + (1 - parity) * R + to_wait + m, row, mask=on)
                 lives = on
                 if low:
                     lives = on & (tl.load(children + row, mask=on, other=1) > 0)

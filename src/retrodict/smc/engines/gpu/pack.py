@@ -5,6 +5,8 @@ A padded LSTM cell has zero weights, so its c and h stay zero; a padded type has
 
 from __future__ import annotations
 
+import math
+
 import torch
 import torch.nn.functional as F
 from torch import Tensor
@@ -32,26 +34,29 @@ def padded_types(count: int) -> int:
 
 
 def pack_lstm(lstm: ContinuousTimeLSTM, D: int, columns: int) -> tuple[Tensor, Tensor]:
-    """Each input's share of the gates, [V, 7, D], and the recurrent weights, [D / columns, 7, columns, D]."""
+    """Each input's share of the gates, [V, 7, D], and the recurrent weights, [D / columns, 8, columns, D]."""
     more = D - lstm.hidden_size
     shares = (lstm.bias + lstm.by_type).unflatten(-1, (7, lstm.hidden_size))
-    recurrent = F.pad(lstm.by_hidden.unflatten(-1, (7, lstm.hidden_size)), (0, more, 0, 0, 0, more))
+    recurrent = F.pad(lstm.by_hidden.unflatten(-1, (7, lstm.hidden_size)), (0, more, 0, 1, 0, more))
     blocks = recurrent.permute(1, 2, 0).unflatten(1, (D // columns, columns)).transpose(0, 1)
     return F.pad(shares, (0, more)), blocks
 
 
 def pack_readout(readout: Tensor, KP: int, D: int) -> Tensor:
-    """One row a type, [KP, D]."""
-    return F.pad(readout, (0, D - readout.shape[1], 0, KP - readout.shape[0]))
+    """One row a type, as its leading bits and the rest, [2, KP, D]: two numbers of tf32 for one of float32."""
+    padded = F.pad(readout, (0, D - readout.shape[1], 0, KP - readout.shape[0]))
+    leading = (padded.view(torch.int32) & -8192).view(torch.float32)
+    return torch.stack([leading, padded - leading])
 
 
 def pack_types(proposal: Proposal, KP: int) -> Tensor:
-    """For each type 1 / s_k, s_k, ρ_k and log ρ_k, [4, KP]."""
+    """For each type log2(e) / s_k, s_k log(2), ρ_k, log ρ_k and log s_k, [5, KP]."""
     model = proposal.model
     assert isinstance(model, NeuralHawkes)
     scale = model.log_scale.exp()
     rho = rates(proposal).to(scale.dtype)
-    return F.pad(torch.stack([1 / scale, scale, rho, rho.log()]), (0, KP - len(scale)))
+    rows = [math.log2(math.e) / scale, math.log(2) * scale, rho, rho.log(), model.log_scale]
+    return F.pad(torch.stack(rows), (0, KP - len(scale)))
 
 
 def rates(proposal: Proposal) -> Tensor:
@@ -59,33 +64,32 @@ def rates(proposal: Proposal) -> Tensor:
     return proposal.missingness.rates(torch.zeros((), dtype=torch.float64, device=proposal.model.device))
 
 
-def first_states(model: NeuralHawkes, D: int) -> Tensor:
-    """The states after BOS, and after BOS and an event of each type at the start instant, [K + 1, 4, D]."""
-    state = model.initial((1,))
-    fields = torch.stack(state.cells, 1)
-    if model.start_atom is not None:
-        types = torch.arange(model.num_types, device=model.device)
-        zero = torch.zeros(model.num_types, dtype=model.dtype, device=model.device)
-        repeated = Cells(*(field.expand(model.num_types, -1) for field in state.cells))
-        fields = torch.cat([fields, torch.stack(model.lstm.read(repeated, types, zero), 1)])
-    return F.pad(fields, (0, D - model.hidden_size))
+def first_states(model: NeuralHawkes, shares: Tensor) -> Tensor:
+    """The states after BOS, and after BOS and an event of each type at the start instant, [1 or K + 1, 4, D].
 
-
-def edge_scores(observed: Batch, proposal: Proposal) -> tuple[Tensor, Tensor]:
-    """What an observed event adds to the log weights, beside log λ_k: which type to score (-1: none), and a constant.
-
-    Both [B, L]: log(1 - ρ_k), in the user's unit of time; the start atom instead of a density for an event at the start.
+    Before BOS all cells are zero, so its share of the gates [7, D], the last of ``shares``, is all there is.
     """
-    model, types = proposal.model, observed.types
+    i, _, o, i_bar, _, z, decay = torch.sigmoid(shares[-1]).unbind()
+    state = torch.stack([i * (2 * z - 1), i_bar * (2 * z - 1), F.softplus(shares[-1, 6]), o])[None]
+    if model.start_atom is None:
+        return state
+    fields = Cells(*(x.expand(model.num_types, -1) for x in state[0, :, : model.hidden_size]))
+    types = torch.arange(model.num_types, device=model.device)
+    after = torch.stack(model.lstm.read(fields, types, torch.zeros_like(types, dtype=model.dtype)), 1)
+    return torch.cat([state, F.pad(after, (0, shares.shape[-1] - model.hidden_size))])
+
+
+def edge_scores(proposal: Proposal) -> Tensor:
+    """What an observed event of each type adds to the log weights beside log λ_k, [2, K] float64.
+
+    First log(1 - ρ_k), in the user's unit of time; then the same with the start atom in place of a density, for an
+    event at the start (where the model has none, as in the first row, and λ_k is still to be added).
+    """
+    model = proposal.model
     assert isinstance(model, NeuralHawkes)
-    constant = (torch.log1p(-rates(proposal)) - model.time_scale.log())[types]
-    scored = torch.where(observed.mask, types, -1)
-    if model.start_atom is not None and types.shape[1]:
-        by_atom = observed.mask[:, 0] & (observed.times[:, 0] == 0)
-        own = model.start_atom.log_type(types[:, 0]) + torch.log1p(-rates(proposal))[types[:, 0]]
-        constant[:, 0] = torch.where(by_atom, own.double(), constant[:, 0])
-        scored[:, 0] = torch.where(by_atom, -1, scored[:, 0])
-    return scored, constant
+    kept = torch.log1p(-rates(proposal))
+    plain = kept - model.time_scale.log()
+    return torch.stack([plain, plain if model.start_atom is None else kept + model.start_atom.log_probs[1:]])
 
 
 def draw_starts(

@@ -1,7 +1,7 @@
 """The LSTM reads the events of a round, drawn or observed, in one matrix product (line 44); copies follow.
 
-Weights lie with the reduced dimension last, [D / BN, 7, BN, D]: so a program's tiles of all seven gates are next to each
-other, and the matrix units take them as they lie. A row's numbers do not depend on which others are in its tile.
+Weights lie with the reduced dimension last, [D / BN, 8, BN, D]: so a program's tiles of all gates are one tile, and
+the matrix units take it as it lies. A row's numbers do not depend on which others are in its tile.
 """
 
 # mypy: allow-untyped-defs
@@ -15,21 +15,19 @@ from retrodict.smc.engines.gpu.maths import cell_at, sigmoid, softplus, tanh
 
 
 @triton.jit
-def add_product(h, weights, a0, a1, a2, a3, a4, a5, a6, STEP: tl.constexpr, PRECISION: tl.constexpr):
-    """Add h [BM, BK] times the seven gates' tiles [BN, BK] to their sums [BM, BN]."""
-    a0 = tl.dot(h, tl.trans(tl.load(weights)), a0, input_precision=PRECISION)
-    a1 = tl.dot(h, tl.trans(tl.load(weights + STEP)), a1, input_precision=PRECISION)
-    a2 = tl.dot(h, tl.trans(tl.load(weights + 2 * STEP)), a2, input_precision=PRECISION)
-    a3 = tl.dot(h, tl.trans(tl.load(weights + 3 * STEP)), a3, input_precision=PRECISION)
-    a4 = tl.dot(h, tl.trans(tl.load(weights + 4 * STEP)), a4, input_precision=PRECISION)
-    a5 = tl.dot(h, tl.trans(tl.load(weights + 5 * STEP)), a5, input_precision=PRECISION)
-    a6 = tl.dot(h, tl.trans(tl.load(weights + 6 * STEP)), a6, input_precision=PRECISION)
-    return a0, a1, a2, a3, a4, a5, a6
+def new_cells(acc, shares, cell, target, on, D: tl.constexpr, BM: tl.constexpr, BN: tl.constexpr):
+    """The cells after an event from the gates' sums [BM, 8 BN], in the order i, f, o, ī, f̄, z, δ (appendix B.1).
 
-
-@triton.jit
-def new_cells(a0, a1, a2, a3, a4, a5, a6, shares, cell, target, on, D: tl.constexpr):
-    """The cells after an event from the gates' sums, in the order i, f, o, ī, f̄, z, δ (appendix B.1)."""
+    The eighth is not used: it fills the matrix units' tile.
+    """
+    parts = tl.permute(tl.reshape(acc, (BM, 2, 2, 2, BN)), (0, 4, 1, 2, 3))
+    even, odd = tl.split(parts)
+    from0, from2 = tl.split(even)
+    from1, from3 = tl.split(odd)
+    a0, a4 = tl.split(from0)
+    a1, a5 = tl.split(from1)
+    a2, a6 = tl.split(from2)
+    a3, _ = tl.split(from3)
     i = sigmoid(a0 + tl.load(shares, mask=on, other=0.0))
     f = sigmoid(a1 + tl.load(shares + D, mask=on, other=0.0))
     o = sigmoid(a2 + tl.load(shares + 2 * D, mask=on, other=0.0))
@@ -63,15 +61,14 @@ def read(
         lane = first + tl.arange(0, BM)
         on = lane < count
         row = tl.load(updates + lane, mask=on, other=0).to(tl.int64)
-        n, k = tl.arange(0, BN), tl.arange(0, BK)
-        zero = tl.zeros((BM, BN), tl.float32)
-        a0, a1, a2, a3, a4, a5, a6 = zero, zero, zero, zero, zero, zero, zero
-        tile = recurrent + (tl.program_id(0) * (7 * BN) + n)[:, None] * D + k[None, :]
+        n, k = tl.arange(0, 8 * BN), tl.arange(0, BK)
+        acc = tl.zeros((BM, 8 * BN), tl.float32)
+        tile = recurrent + (tl.program_id(0) * (8 * BN) + n)[:, None] * D + k[None, :]
         source = hidden + row[:, None] * D + k[None, :]
         for k0 in range(0, D, BK):
             h = tl.load(source + k0, mask=on[:, None], other=0.0)
-            a0, a1, a2, a3, a4, a5, a6 = add_product(h, tile + k0, a0, a1, a2, a3, a4, a5, a6, BN * D, PRECISION)
-        column = tl.program_id(0) * BN + n
+            acc = tl.dot(h, tl.trans(tl.load(tile + k0)), acc, input_precision=PRECISION)
+        column = tl.program_id(0) * BN + tl.arange(0, BN)
         where = on[:, None] & (column[None, :] < D)
         at = state + row[:, None] * (4 * D) + column[None, :]
         target = tl.load(at + D, mask=where, other=0.0)
@@ -79,15 +76,15 @@ def read(
         passed = tl.load(elapsed + row, mask=on, other=0.0)
         cell = cell_at(tl.load(at, mask=where, other=0.0), target, decay, passed[:, None])
         shares = by_kind + tl.load(kind + row, mask=on, other=0)[:, None] * (7 * D) + column[None, :]
-        start, target, decay, output = new_cells(a0, a1, a2, a3, a4, a5, a6, shares, cell, target, where, D)
+        start, target, decay, output = new_cells(acc, shares, cell, target, where, D, BM, BN)
         tl.store(at, start, mask=where)
         tl.store(at + D, target, mask=where)
         tl.store(at + 2 * D, decay, mask=where)
         tl.store(at + 3 * D, output, mask=where)
 
 
-@triton.jit
-def copy(state, copies, counters, R, PARITY: tl.constexpr, WIDTH: tl.constexpr, BLOCK: tl.constexpr):
+@triton.jit(do_not_specialize=["parity"])
+def copy(state, copies, counters, R, parity, WIDTH: tl.constexpr, BLOCK: tl.constexpr):
     """Listed rows become copies of others; then the lists of this round are empty."""
     count = tl.load(counters + COPIES)
     for i in range(tl.program_id(0), count, tl.num_programs(0)):
@@ -98,4 +95,4 @@ def copy(state, copies, counters, R, PARITY: tl.constexpr, WIDTH: tl.constexpr, 
             tl.store(state + to + at, tl.load(state + source + at))
     if tl.program_id(0) == 0:
         tl.store(counters + UPDATES, 0)
-        tl.store(counters + PARITY, 0)
+        tl.store(counters + parity, 0)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import torch
@@ -15,6 +16,7 @@ from retrodict.models.neural_hawkes import NeuralHawkes
 from retrodict.proposals.base import Proposal
 from retrodict.proposals.smoothing import Smoothing
 from retrodict.smc.engines.gpu import pack
+from retrodict.smc.engines.gpu.arrange import arrange
 from retrodict.smc.engines.gpu.backward import step_back, tabulate
 from retrodict.smc.engines.gpu.buffers import Shape, Tiles, make_back_buffers, make_buffers, make_nodes
 from retrodict.smc.engines.gpu.draw import DONE, EVENTS, HIGHEST, LIMIT, NEXT, RUNAWAY, STREAMS, draw
@@ -23,8 +25,8 @@ from retrodict.smc.engines.gpu.meet import begin, meet
 from retrodict.smc.engines.gpu.read import copy, read
 from retrodict.smc.sampler import Options, Run
 
-_ROUNDS = 8  # a replay; even, since waiting rows are listed in two lists that take turns
-_STEPS = 16  # of the right-to-left pass a replay
+_ROUNDS = 4  # a replay; even, since waiting rows are listed in two lists that take turns
+_STEPS = 8  # of the right-to-left pass a replay
 _COPIERS = 1056
 
 
@@ -39,12 +41,15 @@ class Sweep:
         self.per_round = shape.rows * (2 if shape.atom else 1)  # events added in a round at most
         expected = shape.streams * shape.particles * shape.segments
         self.buffers |= make_nodes(max(expected, 4 * _ROUNDS * self.per_round), shape.device)
+        self.buffers["order"].copy_(torch.arange(shape.streams))
+        self.given = torch.zeros(8, dtype=torch.int64, pin_memory=self.on_gpu)
         if self.on_gpu:
             self.looks = [torch.zeros(8, dtype=torch.int64, pin_memory=True) for _ in range(2)]
             self.events = [torch.cuda.Event() for _ in range(2)]
             # With nothing listed the kernels do nothing: run them once so that they are compiled.
             self._begin()
             self._round(0), self._round(1)
+            self.start = self._recorded(self._begin)
             self.rounds = self._record()
             if self.back is not None:
                 self._step_back(1)
@@ -60,7 +65,7 @@ class Sweep:
             kinds, weights = pack.draw_starts(observed, proposal, first, keys, self.shape.particles)
             self.buffers["start_kind"][: len(kinds)] = kinds
             self.buffers["start_log"][: len(weights)] = weights
-        self._begin()
+        self.start.replay() if self.on_gpu else self._begin()
         self._loop(options)
         return self._result(len(keys), observed.types.shape[1] + 1)
 
@@ -68,44 +73,49 @@ class Sweep:
         b, (B, L), shape = self.buffers, observed.types.shape, self.shape
         model = proposal.model
         assert isinstance(model, NeuralHawkes)
-        b["by_kind"][:], b["recurrent"][:] = pack.pack_lstm(model.lstm, shape.hidden, self.tiles.read_columns)
-        b["readout"][:] = pack.pack_readout(model.readout, shape.padded_types, shape.hidden)
-        b["by_type"][:] = pack.pack_types(proposal, shape.padded_types)
-        first = pack.first_states(model, shape.hidden)
+        shares, recurrent = pack.pack_lstm(model.lstm, shape.hidden, self.tiles.read_columns)
+        b["by_kind"].copy_(shares)
+        b["recurrent"].copy_(recurrent)
+        b["readout"].copy_(pack.pack_readout(model.readout, shape.padded_types, shape.hidden))
+        b["by_type"].copy_(pack.pack_types(proposal, shape.padded_types))
+        first = pack.first_states(model, shares)
         b["state"][shape.rows : shape.rows + len(first)] = first
-        b["clock"][0] = model.time_scale
-        b["clock"][1] = options.ess_threshold
-        b["keys"][:B] = keys
-        counts = observed.mask.sum(1)
-        b["counts"].fill_(-1)
-        b["counts"][:B] = counts
-        b["order"][:B] = counts.argsort(descending=True)  # long ones first: no slot is left with one at the end
-        b["edges"][:B, :L] = observed.times
-        b["edges"][:B, L] = observed.durations
-        b["edge_kind"][:B, :L] = observed.types
-        b["edge_kind"][:B, L] = 0
-        b["edge_score"][:B, L], b["edge_log"][:B, L] = -1, 0.0
-        scored, constant = pack.edge_scores(observed, proposal)
-        b["edge_score"][:B, :L] = scored
-        b["edge_log"][:B, :L] = torch.where(observed.mask, constant, 0.0)
-        b["ess"].fill_(torch.nan)
-        b["parents"][:] = torch.arange(shape.particles, dtype=torch.int32, device=shape.device)
-        b["resampled"].zero_()
+        scale = model.time_scale
+        b["clock"].copy_(torch.stack([1 / scale, scale * 0 + options.ess_threshold, 1 / self._back_scale(proposal), scale]))
+        self._arrange(observed, pack.edge_scores(proposal), keys)
+        if B > shape.slots:  # long ones first, so that no slot is left with one at the end
+            b["order"][:B] = b["counts"][:B].argsort(descending=True)
         b["counters"].zero_()
-        possible = (pack.rates(proposal) > 0).nonzero()
-        tally = torch.zeros(8, dtype=torch.int64)
-        tally[NEXT.value], tally[STREAMS.value], tally[LIMIT.value] = shape.slots, B, options.max_events
-        tally[HIGHEST.value] = int(possible.max()) if len(possible) else 0
-        b["tally"].copy_(tally)
+        possible = proposal.missingness.vector.nonzero()
+        numbers = [0] * 8
+        numbers[NEXT.value], numbers[STREAMS.value], numbers[LIMIT.value] = shape.slots, B, options.max_events
+        numbers[HIGHEST.value] = int(possible.max()) if len(possible) else 0
+        self.given.copy_(torch.tensor(numbers))
+        b["tally"].copy_(self.given, non_blocking=True)
+
+    def _arrange(self, observed: Batch, scores: Tensor, keys: Tensor) -> None:
+        """Streams into the buffers."""
+        L, shape = observed.types.shape[1], self.shape
+        if L == 0:  # kernels want something to point at
+            observed = replace(observed, times=observed.durations, types=keys, mask=keys)
+        values = self.buffers | {name: getattr(observed, name) for name in ("times", "types", "mask", "durations")}
+        values = {k: v.contiguous() if isinstance(v, Tensor) else v for k, v in values.items()}
+        values |= {"stream_keys": keys.contiguous(), "scores": scores, "B": len(keys), "L": L, "K": shape.types}
+        cut = {"ATOM": shape.atom, "BL": 64, "MB": self._block}
+        self._launch(arrange, (shape.streams,), values, cut, 1 if self._block <= 64 else 4)
+
+    def _back_scale(self, proposal: Proposal) -> Tensor:
+        scale = getattr(proposal, "time_scale", None)
+        return torch.ones_like(proposal.model.time_scale) if scale is None else scale
 
     def _read_back(self, proposal: Proposal, segments: int) -> None:
         """The right-to-left pass and its table."""
         assert self.back is not None and isinstance(proposal, Smoothing)
         back, shape = self.back, self.shape
         packed = pack.pack_lstm(proposal.lstm, shape.back_hidden, self.tiles.back_columns)
-        back["by_kind"][:], back["recurrent"][:] = packed
-        back["readout"][:] = pack.pack_readout(proposal.readout, shape.padded_types, shape.back_hidden)
-        back["clock"][2] = proposal.time_scale
+        back["by_kind"].copy_(packed[0])
+        back["recurrent"].copy_(packed[1])
+        back["readout"].copy_(pack.pack_readout(proposal.readout, shape.padded_types, shape.back_hidden))
         back["steps"].zero_()
         if not self.on_gpu:
             return self._step_back(segments)
@@ -133,7 +143,7 @@ class Sweep:
                 tabulate,
                 (shape.streams,),
                 self.back,
-                {"D": D, "KP": shape.padded_types, "BB": 1, "BD": min(D, 64), "PRECISION": "tf32x3"},
+                {"D": D, "KP": shape.padded_types, "BB": 1, "BD": min(D, 64)},
                 t.back_warps,
             )
 
@@ -144,7 +154,7 @@ class Sweep:
 
     def _copy(self, parity: int) -> None:
         width = 4 * self.shape.hidden
-        cut = {"PARITY": parity, "WIDTH": width, "BLOCK": min(width & -width, 1024)}
+        cut = {"parity": parity, "WIDTH": width, "BLOCK": min(width & -width, 1024)}
         self._launch(copy, (min(self.shape.rows, _COPIERS),), self.buffers, cut, 4)
 
     def _round(self, parity: int) -> None:
@@ -152,9 +162,9 @@ class Sweep:
         shape, t, b = self.shape, self.tiles, self.buffers
         D, KP, M = shape.hidden, shape.padded_types, shape.particles
         cut: dict[str, Any] = {"D": D, "KP": KP, "BR": t.draw_rows, "BD": min(D, t.draw_depth)}
-        cut |= {"PARITY": parity, "SMOOTH": bool(shape.back_hidden), "PRECISION": "tf32x3"}
+        cut |= {"parity": parity, "SMOOTH": bool(shape.back_hidden)}
         self._launch(draw, (triton.cdiv(shape.rows, t.draw_rows),), b, cut, t.draw_warps)
-        cut = {"PARITY": parity, "SCHEME": shape.scheme, "ATOM": shape.atom, "MB": self._block, "LOG": M.bit_length()}
+        cut = {"parity": parity, "SCHEME": shape.scheme, "ATOM": shape.atom, "MB": self._block, "LOG": M.bit_length()}
         self._launch(meet, (shape.slots,), b, cut, 1 if self._block <= 64 else 4)
         cut = {"D": D, "BM": t.read_rows, "BN": t.read_columns, "BK": min(D, t.read_depth)}
         groups = (D // t.read_columns, triton.cdiv(shape.rows, t.read_rows))
@@ -172,6 +182,7 @@ class Sweep:
         kernel[groups](**wanted, **cut, num_warps=warps, num_stages=stages)
 
     def _recorded(self, work: Any) -> Any:
+        torch.cuda.synchronize()
         graph = torch.cuda.CUDAGraph()
         with torch.cuda.graph(graph, capture_error_mode="thread_local"):
             work()
@@ -182,7 +193,6 @@ class Sweep:
             for i in range(_ROUNDS):
                 self._round(i % 2)
 
-        torch.cuda.synchronize()
         return self._recorded(rounds)
 
     def _loop(self, options: Options) -> None:
@@ -219,7 +229,7 @@ class Sweep:
             more[:room] = self.buffers[name]
             self.buffers[name] = more
         if self.on_gpu:
-            self.rounds = self._record()
+            self.start, self.rounds = self._recorded(self._begin), self._record()
 
     def _result(self, B: int, S: int) -> Run:
         b, M = self.buffers, self.shape.particles
