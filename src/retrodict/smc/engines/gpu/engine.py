@@ -26,7 +26,6 @@ if TYPE_CHECKING:
 
 _SCHEMES = [None, multinomial, stratified, systematic, residual]  # numbered as in meet.py
 _MOST_TYPES, _MOST_PARTICLES = 256, 100_000
-_IN_FLIGHT = 65_536  # rows worked on in one round at most
 _KEPT = 4  # shapes whose buffers and graphs are kept
 
 
@@ -36,8 +35,9 @@ class TritonEngine:
     Tensor cores take single precision as three products of tf32 numbers, exact to about 22 bits.
     """
 
-    def __init__(self, name: str = "triton", precision: str = "tf32") -> None:
+    def __init__(self, name: str = "triton", precision: str = "tf32", in_flight: int = 65_536) -> None:
         self.name, self.precision = name, precision
+        self.in_flight = in_flight  # rows worked on in one round at most
         self._sweeps: OrderedDict[object, Sweep] = OrderedDict()
 
     def missing(self) -> str | None:
@@ -77,7 +77,7 @@ class TritonEngine:
         """Many times what is in flight: finished slots take waiting streams."""
         if proposal.model.device.type != "cuda":
             return 1 << 14
-        return max(_IN_FLIGHT // 8, min(8 * _IN_FLIGHT, _memory(proposal.model.device) >> 18))
+        return max(8192, min(8 * self.in_flight, _memory(proposal.model.device) >> 18))
 
     @torch.no_grad()
     def run(self, observed: Batch, proposal: Proposal, keys: Tensor, options: Options) -> Run:
@@ -106,10 +106,10 @@ class TritonEngine:
 
         model, (B, L), M = proposal.model, observed.types.shape, options.particles
         assert isinstance(model, NeuralHawkes)
-        in_flight = _IN_FLIGHT if model.device.type == "cpu" else min(_IN_FLIGHT, _memory(model.device) >> 20)
+        memory = _memory(model.device) if model.device.type == "cuda" else 1 << 40
         streams = 1 << (B - 1).bit_length()
         shape = Shape(
-            slots=max(1, min(streams, in_flight // M)),
+            slots=max(1, min(streams, min(self.in_flight, memory >> 20) // M)),
             particles=M,
             streams=streams,
             segments=_round_up(L + 1),
