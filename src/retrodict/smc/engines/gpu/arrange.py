@@ -7,7 +7,7 @@ import triton
 import triton.language as tl
 
 
-@triton.jit
+@triton.jit(do_not_specialize=["B", "L", "K", "M", "S"])
 def arrange(
     times,
     types,

@@ -16,7 +16,7 @@ from retrodict.smc.engines.gpu.maths import add_dot, cell_at, tanh
 from retrodict.smc.engines.gpu.read import new_cells
 
 
-@triton.jit
+@triton.jit(do_not_specialize=["B", "S", "end"])
 def step_back(
     cells,
     steps,
@@ -79,7 +79,7 @@ def step_back(
         tl.store(at + 3 * D, output, mask=where)
 
 
-@triton.jit
+@triton.jit(do_not_specialize=["B", "S"])
 def tabulate(
     cells,
     steps,
@@ -87,6 +87,7 @@ def tabulate(
     counts,
     clock,
     readout,
+    sizes,
     table,
     B,
     S,
@@ -122,6 +123,7 @@ def tabulate(
             cell = cell_at(start, target, decay, passed[:, :, None])
             bent = tanh(cell)
             moved = output * (1.0 - bent * bent) * decay * (target - cell)
+            moved = tl.minimum(tl.maximum(moved, -6e4), 6e4)
             v_at = readout + k[:, None] * D + d[None, :]
             v, v_rest = tl.trans(tl.load(v_at)), tl.trans(tl.load(v_at + KP * D))
             value = add_dot(tl.reshape(output * bent, (BB * 16, BD)), v, v_rest, value)
@@ -130,5 +132,6 @@ def tabulate(
         stretch = length[:, None, None] * (2.0 * place / TABLE)[None, :, None]
         at = table + edge[:, None, None] * ((TABLE + 1) * 2 * KP) + (i * (2 * KP))[None, :, None] + k[None, None, :]
         where = on[:, None, None] & (i <= TABLE)[None, :, None]
-        tl.store(at, tl.reshape(value, (BB, 16, KP)), mask=where)
-        tl.store(at + KP, tl.reshape(slope, (BB, 16, KP)) * stretch, mask=where)
+        size = tl.load(sizes + k)[None, :]
+        tl.store(at, tl.reshape(value * size, (BB, 16, KP)), mask=where)
+        tl.store(at + KP, tl.reshape(slope * size, (BB, 16, KP)) * stretch, mask=where)

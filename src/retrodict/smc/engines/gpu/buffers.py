@@ -95,7 +95,8 @@ def make_buffers(shape: Shape, tiles: Tiles) -> dict[str, Any]:
         # The model.
         "by_kind": make(shape.types + 1, 7, D),
         "recurrent": make(D // tiles.read_columns, 8, tiles.read_columns, D),
-        "readout": make(2, KP, D),
+        "readout": make(2, KP, D, dtype=torch.float16),
+        "sizes": make(KP),
         "by_type": make(5, KP),
         "fractions": rule().to(shape.device),
         "clock": double(4),
@@ -120,7 +121,8 @@ def make_back_buffers(shape: Shape, tiles: Tiles, shared: dict[str, Any]) -> dic
         "cells": make(2, B, 4, D, device=shape.device),
         "by_kind": make(shape.types + 1, 7, D, device=shape.device),
         "recurrent": make(D // tiles.back_columns, 8, tiles.back_columns, D, device=shape.device),
-        "readout": make(2, shape.padded_types, D, device=shape.device),
+        "readout": make(2, shape.padded_types, D, dtype=torch.float16, device=shape.device),
+        "sizes": make(shape.padded_types, device=shape.device),
         "B": B,
         "end": shape.types,
     }

@@ -93,7 +93,7 @@ def _pick(values, index, k):
     return tl.sum(tl.where(k[None, :] == index[:, None], values, 0.0), 1)
 
 
-@triton.jit(do_not_specialize=["parity"])
+@triton.jit(do_not_specialize=["R", "M", "S", "parity"])
 def draw(
     state,
     last,
@@ -114,6 +114,7 @@ def draw(
     edge_log,
     table,
     readout,
+    sizes,
     by_type,
     fractions,
     clock,
@@ -192,16 +193,17 @@ def draw(
             acc2 = add_dot(tl.reshape(h0, (BR * 4, BD)), v, v_rest, acc2)
             acc3 = add_dot(tl.reshape(h1, (BR * 4, BD)), v, v_rest, acc3)
 
+        size = tl.load(sizes + k)[None, :]
         sharp, soft = tl.load(by_type + k), tl.load(by_type + KP + k)
         rho = tl.load(by_type + 2 * KP + k)
         tau = unit[:, None] * point[None, :]
-        p0, q0 = _rates(acc0, tau, length, whole, own, sharp, soft, rho, k, BR, KP, SMOOTH)
+        p0, q0 = _rates(acc0 * size, tau, length, whole, own, sharp, soft, rho, k, BR, KP, SMOOTH)
         tau = unit[:, None] * (1.0 + 3.0 * point)[None, :]
-        p1, q1 = _rates(acc1, tau, length, whole, own, sharp, soft, rho, k, BR, KP, SMOOTH)
+        p1, q1 = _rates(acc1 * size, tau, length, whole, own, sharp, soft, rho, k, BR, KP, SMOOTH)
         tau = unit[:, None] * (4.0 + 5.0 * point)[None, :]
-        p2, q2 = _rates(acc2, tau, length, whole, own, sharp, soft, rho, k, BR, KP, SMOOTH)
+        p2, q2 = _rates(acc2 * size, tau, length, whole, own, sharp, soft, rho, k, BR, KP, SMOOTH)
         tau = unit[:, None] * (9.0 + 7.0 * point)[None, :]
-        p3, q3 = _rates(acc3, tau, length, whole, own, sharp, soft, rho, k, BR, KP, SMOOTH)
+        p3, q3 = _rates(acc3 * size, tau, length, whole, own, sharp, soft, rho, k, BR, KP, SMOOTH)
         rate_q = tl.reshape(tl.permute(tl.join(tl.join(q0, q1), tl.join(q2, q3)), (0, 3, 2, 1)), (BR, 16))
 
         # The proposal on half j of a cell is a line: its mean, and its slope, kept from reaching zero.
@@ -245,7 +247,7 @@ def draw(
             h = output[:, None, :] * tanh(cell)
             v_at = readout + k[:, None] * D + d[None, :]
             acc0 = add_dot(tl.reshape(h, (BR * 4, BD)), tl.trans(tl.load(v_at)), tl.trans(tl.load(v_at + KP * D)), acc0)
-        x = tl.reshape(acc0, (BR, 4, KP))
+        x = tl.reshape(acc0 * size, (BR, 4, KP))
         partial = tl.sum(softplus2(x * sharp[None, None, :]) * soft[None, None, :], 2)
         area_p = tl.sum(partial * tl.load(fractions + _SHARE + i)[None, :], 1) * (time - begin)
         weight = tl.load(fractions + _WEIGHT + i)[None, :]

@@ -7,7 +7,7 @@ import triton
 import triton.language as tl
 
 
-@triton.jit
+@triton.jit(do_not_specialize=["rows", "C"])
 def unroll(head, events, node_time, node_kind, node_parent, times, types, rows, C, BLOCK: tl.constexpr):
     """Each particle's events in order of time into ``times`` and ``types`` [rows, C]."""
     row = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)

@@ -123,15 +123,10 @@ def cell_at(start, target, decay, elapsed):
 
 
 @triton.jit
-def leading(x):
-    """The leading bits of float32 numbers, those that a tf32 product looks at; the rest is what ``x`` has beyond."""
-    return (x.to(tl.int32, bitcast=True) & -8192).to(tl.float32, bitcast=True)
-
-
-@triton.jit
 def add_dot(a, b, b_rest, acc):
-    """acc + a b to single precision by three tf32 products; ``b`` is given as its leading bits and the rest."""
-    high = leading(a)
-    acc = tl.dot(high, b, acc, input_precision="tf32")
-    acc = tl.dot(a - high, b, acc, input_precision="tf32")
-    return tl.dot(high, b_rest, acc, input_precision="tf32")
+    """acc + a (b + b_rest) to single precision by three products of half-precision numbers; |a| stays below 6e4."""
+    high = a.to(tl.float16)
+    rest = (a - high.to(tl.float32)).to(tl.float16)
+    acc = tl.dot(high, b, acc)
+    acc = tl.dot(rest, b, acc)
+    return tl.dot(high, b_rest, acc)

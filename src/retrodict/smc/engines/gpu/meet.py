@@ -95,7 +95,7 @@ def take_stream(
         tl.store(pending + into * R + to_wait + m, row, mask=on)
 
 
-@triton.jit
+@triton.jit(do_not_specialize=["R", "M"])
 def begin(
     order,
     last,
@@ -205,7 +205,7 @@ def _children(
     tl.debug_barrier()
 
 
-@triton.jit(do_not_specialize=["parity"])
+@triton.jit(do_not_specialize=["R", "M", "S", "parity"])
 def meet(
     last,
     log_weights,

@@ -42,11 +42,13 @@ def pack_lstm(lstm: ContinuousTimeLSTM, D: int, columns: int) -> tuple[Tensor, T
     return F.pad(shares, (0, more)), blocks
 
 
-def pack_readout(readout: Tensor, KP: int, D: int) -> Tensor:
-    """One row a type, as its leading bits and the rest, [2, KP, D]: two numbers of tf32 for one of float32."""
+def pack_readout(readout: Tensor, KP: int, D: int) -> tuple[Tensor, Tensor]:
+    """One row a type: its largest number [KP], and the row over it as two half-precision numbers each, [2, KP, D]."""
     padded = F.pad(readout, (0, D - readout.shape[1], 0, KP - readout.shape[0]))
-    leading = (padded.view(torch.int32) & -8192).view(torch.float32)
-    return torch.stack([leading, padded - leading])
+    size = padded.abs().amax(1).clamp(min=1e-30)
+    padded = padded / size[:, None]
+    high = padded.half()
+    return size, torch.stack([high, (padded - high).half()])
 
 
 def pack_types(proposal: Proposal, KP: int) -> Tensor:

@@ -83,7 +83,7 @@ def read(
         tl.store(at + 3 * D, output, mask=where)
 
 
-@triton.jit(do_not_specialize=["parity"])
+@triton.jit(do_not_specialize=["R", "parity"])
 def copy(state, copies, counters, R, parity, WIDTH: tl.constexpr, BLOCK: tl.constexpr):
     """Listed rows become copies of others; then the lists of this round are empty."""
     count = tl.load(counters + COPIES)

@@ -76,7 +76,7 @@ class Sweep:
         shares, recurrent = pack.pack_lstm(model.lstm, shape.hidden, self.tiles.read_columns)
         b["by_kind"].copy_(shares)
         b["recurrent"].copy_(recurrent)
-        b["readout"].copy_(pack.pack_readout(model.readout, shape.padded_types, shape.hidden))
+        self._load_readout(b, model.readout, shape.hidden)
         b["by_type"].copy_(pack.pack_types(proposal, shape.padded_types))
         first = pack.first_states(model, shares)
         b["state"][shape.rows : shape.rows + len(first)] = first
@@ -98,11 +98,16 @@ class Sweep:
         L, shape = observed.types.shape[1], self.shape
         if L == 0:  # kernels want something to point at
             observed = replace(observed, times=observed.durations, types=keys, mask=keys)
-        values = self.buffers | {name: getattr(observed, name) for name in ("times", "types", "mask", "durations")}
-        values = {k: v.contiguous() if isinstance(v, Tensor) else v for k, v in values.items()}
+        names = ("times", "types", "mask", "durations")
+        values = self.buffers | {name: getattr(observed, name).contiguous() for name in names}
         values |= {"stream_keys": keys.contiguous(), "scores": scores, "B": len(keys), "L": L, "K": shape.types}
         cut = {"ATOM": shape.atom, "BL": 64, "MB": self._block}
         self._launch(arrange, (shape.streams,), values, cut, 1 if self._block <= 64 else 4)
+
+    def _load_readout(self, values: dict[str, Any], readout: Tensor, D: int) -> None:
+        size, rows = pack.pack_readout(readout, self.shape.padded_types, D)
+        values["sizes"].copy_(size)
+        values["readout"].copy_(rows)
 
     def _back_scale(self, proposal: Proposal) -> Tensor:
         scale = getattr(proposal, "time_scale", None)
@@ -115,7 +120,7 @@ class Sweep:
         packed = pack.pack_lstm(proposal.lstm, shape.back_hidden, self.tiles.back_columns)
         back["by_kind"].copy_(packed[0])
         back["recurrent"].copy_(packed[1])
-        back["readout"].copy_(pack.pack_readout(proposal.readout, shape.padded_types, shape.back_hidden))
+        self._load_readout(back, proposal.readout, shape.back_hidden)
         back["steps"].zero_()
         if not self.on_gpu:
             return self._step_back(segments)
@@ -211,14 +216,15 @@ class Sweep:
                     continue
                 self.events[number % 2].synchronize()
                 seen = self.looks[number % 2]
-            if int(seen[RUNAWAY.value]):
+            tally = seen.tolist()
+            if tally[RUNAWAY.value]:
                 raise RunawayError(
                     f"a particle proposed more than {options.max_events:,} missing events in a stream. The model may be "
                     "explosive, or a missing rate too close to 1 for it; raise max_events if so many are plausible."
                 )
-            if int(seen[DONE.value]) >= int(seen[STREAMS.value]):
+            if tally[DONE.value] >= tally[STREAMS.value]:
                 return
-            self._make_room(int(seen[EVENTS.value]))
+            self._make_room(tally[EVENTS.value])
 
     def _make_room(self, used: int) -> None:
         """More nodes before they run out: two replays may be under way before the next look."""
