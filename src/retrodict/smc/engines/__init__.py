@@ -12,7 +12,7 @@ from retrodict.smc.engines.gpu.engine import TritonEngine
 from retrodict.smc.engines.reference import TorchEngine
 from retrodict.smc.sampler import Options
 
-_ALL: tuple[Engine, ...] = (TritonEngine(), TritonEngine("triton-fp32", "tf32x3"), TorchEngine())
+_ALL: tuple[Engine, ...] = (TritonEngine(), TritonEngine("triton-fp32", exact=True), TorchEngine())
 ENGINES: dict[str, Engine] = {engine.name: engine for engine in _ALL}
 
 

@@ -33,7 +33,7 @@ def step_back(
     BM: tl.constexpr,
     BN: tl.constexpr,
     BK: tl.constexpr,
-    PRECISION: tl.constexpr,
+    EXACT: tl.constexpr,
 ):
     """Columns ``BN`` of the cells of ``BM`` streams after one more event; cells [2, B, 4, D] take turns."""
     step = tl.load(steps)
@@ -63,7 +63,11 @@ def step_back(
             decay = tl.load(at + 2 * D, mask=some[:, None], other=0.0)
             output = tl.load(at + 3 * D, mask=some[:, None], other=0.0)
             h = output * tanh(cell_at(start, target, decay, passed[:, None]))
-            acc = tl.dot(h, tl.trans(tl.load(tile + k0)), acc, input_precision=PRECISION)
+            weights = tl.trans(tl.load(tile + k0))
+            if EXACT:
+                acc = add_dot(h, weights, tl.trans(tl.load(tile + k0 + 8 * D * D)), acc)
+            else:
+                acc = tl.dot(h.to(tl.float16), weights, acc)
         column = tl.program_id(0) * BN + tl.arange(0, BN)
         at = before + column[None, :]
         target = tl.load(at + D, mask=some[:, None], other=0.0)

@@ -15,17 +15,17 @@ from retrodict.smc.engines.gpu.draw import rule
 class Tiles:
     """How work is cut for the multiprocessors. The same cut for every batch, so that a stream's numbers are, too."""
 
-    draw_rows: int = 16
+    draw_rows: int = 8
     draw_depth: int = 32
     draw_warps: int = 4
     read_rows: int = 64
-    read_columns: int = 32
-    read_depth: int = 32
+    read_columns: int = 16
+    read_depth: int = 64
     read_warps: int = 4
     read_stages: int = 3
     back_rows: int = 16
     back_columns: int = 32
-    back_depth: int = 32
+    back_depth: int = 64
     back_warps: int = 4
     block: int = 1024
 
@@ -43,7 +43,7 @@ class Shape(NamedTuple):
     back_hidden: int  # 0: filtering
     scheme: int
     atom: bool
-    precision: str
+    exact: bool  # two half-precision numbers for each of the LSTM's, not one
     device: torch.device
 
     @property
@@ -55,7 +55,7 @@ class Shape(NamedTuple):
 def make_buffers(shape: Shape, tiles: Tiles) -> dict[str, Any]:
     """All tensors, zero at first, by the names of the kernels' parameters; sizes too."""
     R, M, B, S, D, D2 = shape.rows, shape.particles, shape.streams, shape.segments, shape.hidden, shape.back_hidden
-    KP = shape.padded_types
+    KP, parts = shape.padded_types, 2 if shape.exact else 1
 
     def make(*size: int, dtype: torch.dtype = torch.float32) -> Tensor:
         return torch.zeros(*size, dtype=dtype, device=shape.device)
@@ -70,7 +70,7 @@ def make_buffers(shape: Shape, tiles: Tiles) -> dict[str, Any]:
     buffers: dict[str, Any] = {
         # Rows; after the last one lie the states to begin with.
         "state": make(R + shape.types + 1, 4, D),
-        "hidden": make(R, D),
+        "hidden": make(parts, R, D, dtype=torch.float16),
         "elapsed": make(R),
         **{name: whole(R) for name in ("kind", "head", "events", "rounds", "children", "extras", "updates")},
         **{name: double(R) for name in ("last", "log_weights", "cumulative")},
@@ -94,10 +94,12 @@ def make_buffers(shape: Shape, tiles: Tiles) -> dict[str, Any]:
         "start_log": double(starts),
         # The model.
         "by_kind": make(shape.types + 1, 7, D),
-        "recurrent": make(D // tiles.read_columns, 8, tiles.read_columns, D),
+        "recurrent": make(parts, D // tiles.read_columns, 8, tiles.read_columns, D, dtype=torch.float16),
         "readout": make(2, KP, D, dtype=torch.float16),
         "sizes": make(KP),
         "by_type": make(5, KP),
+        "rho": double(shape.types),
+        "scores": double(2, shape.types),
         "fractions": rule().to(shape.device),
         "clock": double(4),
         # Lists and counts.
@@ -115,14 +117,17 @@ def make_buffers(shape: Shape, tiles: Tiles) -> dict[str, Any]:
 
 def make_back_buffers(shape: Shape, tiles: Tiles, shared: dict[str, Any]) -> dict[str, Any]:
     """Those of the right-to-left LSTM; streams, clock and table are shared."""
-    D, B = shape.back_hidden, shape.streams
-    make = torch.zeros
+    D, B, columns, parts = shape.back_hidden, shape.streams, tiles.back_columns, 2 if shape.exact else 1
+
+    def make(*size: int, dtype: torch.dtype = torch.float32) -> Tensor:
+        return torch.zeros(*size, dtype=dtype, device=shape.device)
+
     own: dict[str, Any] = {
-        "cells": make(2, B, 4, D, device=shape.device),
-        "by_kind": make(shape.types + 1, 7, D, device=shape.device),
-        "recurrent": make(D // tiles.back_columns, 8, tiles.back_columns, D, device=shape.device),
-        "readout": make(2, shape.padded_types, D, dtype=torch.float16, device=shape.device),
-        "sizes": make(shape.padded_types, device=shape.device),
+        "cells": make(2, B, 4, D),
+        "by_kind": make(shape.types + 1, 7, D),
+        "recurrent": make(parts, D // columns, 8, columns, D, dtype=torch.float16),
+        "readout": make(2, shape.padded_types, D, dtype=torch.float16),
+        "sizes": make(shape.padded_types),
         "B": B,
         "end": shape.types,
     }

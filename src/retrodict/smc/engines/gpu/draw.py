@@ -134,6 +134,7 @@ def draw(
     BR: tl.constexpr,
     BD: tl.constexpr,
     SMOOTH: tl.constexpr,
+    EXACT: tl.constexpr,
 ):
     """One round for BR of the waiting rows."""
     first = tl.program_id(0) * BR
@@ -242,7 +243,11 @@ def draw(
             at = state + row[:, None] * (4 * D) + d[None, :]
             start, target, decay, output = tl.load(at), tl.load(at + D), tl.load(at + 2 * D), tl.load(at + 3 * D)
             at_event = output * tanh(cell_at(start, target, decay, time[:, None]))
-            tl.store(hidden + row[:, None] * D + d[None, :], at_event, mask=on[:, None])
+            high = at_event.to(tl.float16)
+            put = hidden + row[:, None] * D + d[None, :]
+            tl.store(put, high, mask=on[:, None])
+            if EXACT:
+                tl.store(put + R.to(tl.int64) * D, (at_event - high.to(tl.float32)).to(tl.float16), mask=on[:, None])
             cell = cell_at(start[:, None, :], target[:, None, :], decay[:, None, :], tau[:, :, None])
             h = output[:, None, :] * tanh(cell)
             v_at = readout + k[:, None] * D + d[None, :]

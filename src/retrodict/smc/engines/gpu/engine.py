@@ -30,13 +30,10 @@ _KEPT = 4  # shapes whose buffers and graphs are kept
 
 
 class TritonEngine:
-    """Inversion in kernels; matrix products of the LSTM in tf32, or, as ``triton-fp32``, in full single precision.
+    """Inversion in kernels; the LSTM's matrix products have the precision of tf32, or, where ``exact``, of float32."""
 
-    Tensor cores take single precision as three products of tf32 numbers, exact to about 22 bits.
-    """
-
-    def __init__(self, name: str = "triton", precision: str = "tf32", in_flight: int = 65_536) -> None:
-        self.name, self.precision = name, precision
+    def __init__(self, name: str = "triton", exact: bool = False, in_flight: int = 65_536) -> None:
+        self.name, self.exact = name, exact
         self.in_flight = in_flight  # rows worked on in one round at most
         self._sweeps: OrderedDict[object, Sweep] = OrderedDict()
 
@@ -119,7 +116,7 @@ class TritonEngine:
             back_hidden=padded_size(proposal.hidden_size) if isinstance(proposal, Smoothing) else 0,
             scheme=_SCHEMES.index(options.scheme),
             atom=model.start_atom is not None,
-            precision=self.precision,
+            exact=self.exact,
             device=model.device,
         )
         if shape not in self._sweeps:

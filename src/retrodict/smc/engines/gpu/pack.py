@@ -33,37 +33,34 @@ def padded_types(count: int) -> int:
     return max(16, 1 << (count - 1).bit_length())
 
 
-def pack_lstm(lstm: ContinuousTimeLSTM, D: int, columns: int) -> tuple[Tensor, Tensor]:
-    """Each input's share of the gates, [V, 7, D], and the recurrent weights, [D / columns, 8, columns, D]."""
+def pack_lstm(lstm: ContinuousTimeLSTM, D: int, columns: int, exact: bool) -> tuple[Tensor, Tensor]:
+    """Each input's share of the gates, [V, 7, D], and the recurrent weights, [1 or 2, D / columns, 8, columns, D]."""
     more = D - lstm.hidden_size
     shares = (lstm.bias + lstm.by_type).unflatten(-1, (7, lstm.hidden_size))
     recurrent = F.pad(lstm.by_hidden.unflatten(-1, (7, lstm.hidden_size)), (0, more, 0, 1, 0, more))
-    blocks = recurrent.permute(1, 2, 0).unflatten(1, (D // columns, columns)).transpose(0, 1)
-    return F.pad(shares, (0, more)), blocks
+    blocks = recurrent.permute(1, 2, 0).unflatten(1, (D // columns, columns)).transpose(0, 1).clamp(-6e4, 6e4)
+    return F.pad(shares, (0, more)), halves(blocks) if exact else blocks.half()[None]
+
+
+def halves(x: Tensor) -> Tensor:
+    """Single precision as two half-precision numbers, [2, ...]."""
+    high = x.half()
+    return torch.stack([high, (x - high).half()])
 
 
 def pack_readout(readout: Tensor, KP: int, D: int) -> tuple[Tensor, Tensor]:
     """One row a type: its largest number [KP], and the row over it as two half-precision numbers each, [2, KP, D]."""
     padded = F.pad(readout, (0, D - readout.shape[1], 0, KP - readout.shape[0]))
     size = padded.abs().amax(1).clamp(min=1e-30)
-    padded = padded / size[:, None]
-    high = padded.half()
-    return size, torch.stack([high, (padded - high).half()])
+    return size, halves(padded / size[:, None])
 
 
-def pack_types(proposal: Proposal, KP: int) -> Tensor:
-    """For each type log2(e) / s_k, s_k log(2), ρ_k, log ρ_k and log s_k, [5, KP]."""
-    model = proposal.model
-    assert isinstance(model, NeuralHawkes)
+def pack_types(model: NeuralHawkes, rho: Tensor, KP: int) -> Tensor:
+    """For each type log2(e) / s_k, s_k log(2), ρ_k, log ρ_k and log s_k, [5, KP]; ``rho`` [K] float64."""
     scale = model.log_scale.exp()
-    rho = rates(proposal).to(scale.dtype)
+    rho = rho.to(scale.dtype)
     rows = [math.log2(math.e) / scale, math.log(2) * scale, rho, rho.log(), model.log_scale]
     return F.pad(torch.stack(rows), (0, KP - len(scale)))
-
-
-def rates(proposal: Proposal) -> Tensor:
-    """ρ_k, [K] float64."""
-    return proposal.missingness.rates(torch.zeros((), dtype=torch.float64, device=proposal.model.device))
 
 
 def first_states(model: NeuralHawkes, shares: Tensor) -> Tensor:
@@ -81,21 +78,19 @@ def first_states(model: NeuralHawkes, shares: Tensor) -> Tensor:
     return torch.cat([state, F.pad(after, (0, shares.shape[-1] - model.hidden_size))])
 
 
-def edge_scores(proposal: Proposal) -> Tensor:
+def edge_scores(model: NeuralHawkes, rho: Tensor) -> Tensor:
     """What an observed event of each type adds to the log weights beside log λ_k, [2, K] float64.
 
     First log(1 - ρ_k), in the user's unit of time; then the same with the start atom in place of a density, for an
     event at the start (where the model has none, as in the first row, and λ_k is still to be added).
     """
-    model = proposal.model
-    assert isinstance(model, NeuralHawkes)
-    kept = torch.log1p(-rates(proposal))
+    kept = torch.log1p(-rho)
     plain = kept - model.time_scale.log()
     return torch.stack([plain, plain if model.start_atom is None else kept + model.start_atom.log_probs[1:]])
 
 
 def draw_starts(
-    observed: Batch, proposal: Proposal, cells: Cells | None, keys: Tensor, M: int
+    observed: Batch, proposal: Proposal, cells: Cells | None, keys: Tensor, rho: Tensor, M: int
 ) -> tuple[Tensor, Tensor]:
     """What happened at the start instant according to each particle, and its log weight, [B M] each.
 
@@ -108,7 +103,7 @@ def draw_starts(
     edges = torch.cat([observed.times, observed.durations[:, None]], 1)
     ahead = None if cells is None else Ahead(*cells, edges[:, 0])
     log_q = proposal.start_log_probs(ahead, Context(observed.starts, observed.index))
-    log_p = model.start_atom.log_probs + torch.cat([torch.zeros_like(log_q[0, :1]), rates(proposal).log()]).to(log_q)
+    log_p = model.start_atom.log_probs + torch.cat([torch.zeros_like(log_q[0, :1]), rho.log()]).to(log_q)
     row_keys = split(keys[:, None], _PARTICLE + torch.arange(M, device=keys.device)).reshape(-1)
     u = uniform(split(row_keys, _START), torch.zeros_like(row_keys))
     outcome = categorical(log_q.exp().repeat_interleave(M, 0), u).view(B, M)

@@ -1,7 +1,9 @@
 """The LSTM reads the events of a round, drawn or observed, in one matrix product (line 44); copies follow.
 
 Weights lie with the reduced dimension last, [D / BN, 8, BN, D]: so a program's tiles of all gates are one tile, and
-the matrix units take it as it lies. A row's numbers do not depend on which others are in its tile.
+the matrix units take it as it lies. Products are of half-precision numbers, which have as many significant bits as tf32
+(and here all the range needed); where EXACT, of two for each number, exact to 22 bits. A row's numbers do not depend on
+which others are in its tile.
 """
 
 # mypy: allow-untyped-defs
@@ -38,7 +40,7 @@ def new_cells(acc, shares, cell, target, on, D: tl.constexpr, BM: tl.constexpr, 
     return f * cell + i * z, f_bar * target + i_bar * z, decay, o
 
 
-@triton.jit
+@triton.jit(do_not_specialize=["R"])
 def read(
     state,
     hidden,
@@ -48,11 +50,12 @@ def read(
     counters,
     by_kind,
     recurrent,
+    R,
     D: tl.constexpr,
     BM: tl.constexpr,
     BN: tl.constexpr,
     BK: tl.constexpr,
-    PRECISION: tl.constexpr,
+    EXACT: tl.constexpr,
 ):
     """Columns ``BN`` of the new states of ``BM`` listed rows; ``hidden`` is h just before each row's event."""
     count = tl.load(counters + UPDATES)
@@ -67,7 +70,12 @@ def read(
         source = hidden + row[:, None] * D + k[None, :]
         for k0 in range(0, D, BK):
             h = tl.load(source + k0, mask=on[:, None], other=0.0)
-            acc = tl.dot(h, tl.trans(tl.load(tile + k0)), acc, input_precision=PRECISION)
+            weights = tl.trans(tl.load(tile + k0))
+            acc = tl.dot(h, weights, acc)
+            if EXACT:
+                acc = tl.dot(h, tl.trans(tl.load(tile + k0 + 8 * D * D)), acc)
+                h = tl.load(source + k0 + R.to(tl.int64) * D, mask=on[:, None], other=0.0)
+                acc = tl.dot(h, weights, acc)
         column = tl.program_id(0) * BN + tl.arange(0, BN)
         where = on[:, None] & (column[None, :] < D)
         at = state + row[:, None] * (4 * D) + column[None, :]

@@ -11,7 +11,8 @@ from torch import Tensor
 
 from retrodict.errors import RunawayError
 from retrodict.events.batch import Batch
-from retrodict.models.ctlstm import Cells
+from retrodict.missingness.by_type import ByType
+from retrodict.models.ctlstm import Cells, ContinuousTimeLSTM
 from retrodict.models.neural_hawkes import NeuralHawkes
 from retrodict.proposals.base import Proposal
 from retrodict.proposals.smoothing import Smoothing
@@ -42,6 +43,8 @@ class Sweep:
         expected = shape.streams * shape.particles * shape.segments
         self.buffers |= make_nodes(max(expected, 4 * _ROUNDS * self.per_round), shape.device)
         self.buffers["order"].copy_(torch.arange(shape.streams))
+        self.given_rho = torch.zeros(shape.types, dtype=torch.float64, pin_memory=self.on_gpu)
+        self.packed: list[Tensor] = []
         self.given = torch.zeros(8, dtype=torch.int64, pin_memory=self.on_gpu)
         if self.on_gpu:
             self.looks = [torch.zeros(8, dtype=torch.int64, pin_memory=True) for _ in range(2)]
@@ -59,10 +62,10 @@ class Sweep:
         """Algorithm 1 for B streams, at most as many as the shape has room for."""
         self._load(observed, proposal, keys, options)
         if self.back is not None:
-            self._read_back(proposal, observed.types.shape[1] + 1)
+            self._read_back(observed.types.shape[1] + 1)
         if self.shape.atom:
             first = self._first_cells(proposal, observed)
-            kinds, weights = pack.draw_starts(observed, proposal, first, keys, self.shape.particles)
+            kinds, weights = pack.draw_starts(observed, proposal, first, keys, self.buffers["rho"], self.shape.particles)
             self.buffers["start_kind"][: len(kinds)] = kinds
             self.buffers["start_log"][: len(weights)] = weights
         self.start.replay() if self.on_gpu else self._begin()
@@ -70,58 +73,75 @@ class Sweep:
         return self._result(len(keys), observed.types.shape[1] + 1)
 
     def _load(self, observed: Batch, proposal: Proposal, keys: Tensor, options: Options) -> None:
-        b, (B, L), shape = self.buffers, observed.types.shape, self.shape
-        model = proposal.model
-        assert isinstance(model, NeuralHawkes)
-        shares, recurrent = pack.pack_lstm(model.lstm, shape.hidden, self.tiles.read_columns)
-        b["by_kind"].copy_(shares)
-        b["recurrent"].copy_(recurrent)
-        self._load_readout(b, model.readout, shape.hidden)
-        b["by_type"].copy_(pack.pack_types(proposal, shape.padded_types))
-        first = pack.first_states(model, shares)
-        b["state"][shape.rows : shape.rows + len(first)] = first
-        scale = model.time_scale
-        b["clock"].copy_(torch.stack([1 / scale, scale * 0 + options.ess_threshold, 1 / self._back_scale(proposal), scale]))
-        self._arrange(observed, pack.edge_scores(proposal), keys)
-        if B > shape.slots:  # long ones first, so that no slot is left with one at the end
-            b["order"][:B] = b["counts"][:B].argsort(descending=True)
-        b["counters"].zero_()
-        possible = proposal.missingness.vector.nonzero()
+        b, B, shape = self.buffers, len(keys), self.shape
+        assert isinstance(proposal.missingness, ByType) and proposal.missingness.vector is not None
+        rho = proposal.missingness.vector
+        possible = rho.nonzero()
+        self.given_rho.copy_(rho)
+        b["rho"].copy_(self.given_rho, non_blocking=True)
         numbers = [0] * 8
         numbers[NEXT.value], numbers[STREAMS.value], numbers[LIMIT.value] = shape.slots, B, options.max_events
         numbers[HIGHEST.value] = int(possible.max()) if len(possible) else 0
         self.given.copy_(torch.tensor(numbers))
         b["tally"].copy_(self.given, non_blocking=True)
+        b["clock"][1] = options.ess_threshold
+        self._pack(proposal)
+        self._arrange(observed, keys)
+        if B > shape.slots:  # long ones first, so that no slot is left with one at the end
+            b["order"][:B] = b["counts"][:B].argsort(descending=True)
 
-    def _arrange(self, observed: Batch, scores: Tensor, keys: Tensor) -> None:
+    def _pack(self, proposal: Proposal) -> None:
+        """Weights into the buffers; for weights that lie where they lay before, a replay."""
+        if not self.on_gpu:
+            return self._pack_weights(proposal)
+        tensors = [*proposal.parameters(), *proposal.buffers()]
+        if [x.data_ptr() for x in tensors] != [x.data_ptr() for x in self.packed]:
+            self._pack_weights(proposal)
+            self.packed = [x.detach() for x in tensors]  # kept, so that their addresses stay theirs
+            self.packing = self._recorded(lambda: self._pack_weights(proposal))
+        return self.packing.replay()
+
+    def _pack_weights(self, proposal: Proposal) -> None:
+        b, shape, model = self.buffers, self.shape, proposal.model
+        assert isinstance(model, NeuralHawkes)
+        shares = self._pack_network(b, model.lstm, model.readout, shape.hidden, self.tiles.read_columns)
+        b["by_type"].copy_(pack.pack_types(model, b["rho"], shape.padded_types))
+        b["scores"].copy_(pack.edge_scores(model, b["rho"]))
+        first = pack.first_states(model, shares)
+        b["state"][shape.rows : shape.rows + len(first)] = first
+        b["clock"][0], b["clock"][3] = 1 / model.time_scale, model.time_scale
+        b["counters"].zero_()
+        b["steps"].zero_()
+        if self.back is not None:
+            assert isinstance(proposal, Smoothing)
+            columns = self.tiles.back_columns
+            self._pack_network(self.back, proposal.lstm, proposal.readout, shape.back_hidden, columns)
+            b["clock"][2] = 1 / proposal.time_scale
+
+    def _pack_network(
+        self, values: dict[str, Any], lstm: ContinuousTimeLSTM, readout: Tensor, D: int, columns: int
+    ) -> Tensor:
+        shares, recurrent = pack.pack_lstm(lstm, D, columns, self.shape.exact)
+        values["by_kind"].copy_(shares)
+        values["recurrent"].copy_(recurrent)
+        size, rows = pack.pack_readout(readout, self.shape.padded_types, D)
+        values["sizes"].copy_(size)
+        values["readout"].copy_(rows)
+        return shares
+
+    def _arrange(self, observed: Batch, keys: Tensor) -> None:
         """Streams into the buffers."""
         L, shape = observed.types.shape[1], self.shape
         if L == 0:  # kernels want something to point at
             observed = replace(observed, times=observed.durations, types=keys, mask=keys)
         names = ("times", "types", "mask", "durations")
         values = self.buffers | {name: getattr(observed, name).contiguous() for name in names}
-        values |= {"stream_keys": keys.contiguous(), "scores": scores, "B": len(keys), "L": L, "K": shape.types}
+        values |= {"stream_keys": keys.contiguous(), "B": len(keys), "L": L, "K": shape.types}
         cut = {"ATOM": shape.atom, "BL": 64, "MB": self._block}
         self._launch(arrange, (shape.streams,), values, cut, 1 if self._block <= 64 else 4)
 
-    def _load_readout(self, values: dict[str, Any], readout: Tensor, D: int) -> None:
-        size, rows = pack.pack_readout(readout, self.shape.padded_types, D)
-        values["sizes"].copy_(size)
-        values["readout"].copy_(rows)
-
-    def _back_scale(self, proposal: Proposal) -> Tensor:
-        scale = getattr(proposal, "time_scale", None)
-        return torch.ones_like(proposal.model.time_scale) if scale is None else scale
-
-    def _read_back(self, proposal: Proposal, segments: int) -> None:
+    def _read_back(self, segments: int) -> None:
         """The right-to-left pass and its table."""
-        assert self.back is not None and isinstance(proposal, Smoothing)
-        back, shape = self.back, self.shape
-        packed = pack.pack_lstm(proposal.lstm, shape.back_hidden, self.tiles.back_columns)
-        back["by_kind"].copy_(packed[0])
-        back["recurrent"].copy_(packed[1])
-        self._load_readout(back, proposal.readout, shape.back_hidden)
-        back["steps"].zero_()
         if not self.on_gpu:
             return self._step_back(segments)
         for _ in range(-(-segments // _STEPS)):
@@ -139,11 +159,11 @@ class Sweep:
 
     def _step_back(self, steps: int) -> None:
         shape, t = self.shape, self.tiles
-        D, precision = shape.back_hidden, shape.precision
+        D = shape.back_hidden
         groups = (D // t.back_columns, triton.cdiv(shape.streams, t.back_rows))
         cut = {"D": D, "BM": t.back_rows, "BN": t.back_columns, "BK": min(D, t.back_depth)}
         for _ in range(steps):
-            self._launch(step_back, groups, self.back, cut | {"PRECISION": precision}, t.back_warps)
+            self._launch(step_back, groups, self.back, cut | {"EXACT": shape.exact}, t.back_warps)
             self._launch(
                 tabulate,
                 (shape.streams,),
@@ -167,13 +187,13 @@ class Sweep:
         shape, t, b = self.shape, self.tiles, self.buffers
         D, KP, M = shape.hidden, shape.padded_types, shape.particles
         cut: dict[str, Any] = {"D": D, "KP": KP, "BR": t.draw_rows, "BD": min(D, t.draw_depth)}
-        cut |= {"parity": parity, "SMOOTH": bool(shape.back_hidden)}
+        cut |= {"parity": parity, "SMOOTH": bool(shape.back_hidden), "EXACT": shape.exact}
         self._launch(draw, (triton.cdiv(shape.rows, t.draw_rows),), b, cut, t.draw_warps)
         cut = {"parity": parity, "SCHEME": shape.scheme, "ATOM": shape.atom, "MB": self._block, "LOG": M.bit_length()}
         self._launch(meet, (shape.slots,), b, cut, 1 if self._block <= 64 else 4)
         cut = {"D": D, "BM": t.read_rows, "BN": t.read_columns, "BK": min(D, t.read_depth)}
         groups = (D // t.read_columns, triton.cdiv(shape.rows, t.read_rows))
-        self._launch(read, groups, b, cut | {"PRECISION": shape.precision}, t.read_warps, t.read_stages)
+        self._launch(read, groups, b, cut | {"EXACT": shape.exact}, t.read_warps, t.read_stages)
         self._copy(parity)
 
     @property
