@@ -14,7 +14,7 @@ def hawkes_as_neural(hawkes: Hawkes) -> NeuralHawkes:
     """The same process, up to about 1e-4 in its rates.
 
     Cell k holds what past events add to λ_k, small, and decays to zero at the rate of type k; one more cell is constant
-    and carries the base rates. Nothing depends on h, forgetting gates are open, and a tiny s_k makes the softplus linear.
+    and carries the base rates. Nothing depends on h, forgetting gates are open, and tiny s_k make the softplus linear.
     """
     K = hawkes.num_types
     base, decay = hawkes.base.detach().float(), hawkes.decay.detach().float().expand(K)

@@ -1,7 +1,7 @@
 """The Triton engine against exact answers and against the torch engine.
 
-On a GPU all of it runs. With TRITON_INTERPRET=1 kernels run on the CPU, slowly, and a small part of it does. Statistical
-tests have fixed seeds; a single comparison fails by chance once in 300 (3 standard errors) or 1000 times (level 0.001).
+On a GPU all of it runs. With TRITON_INTERPRET=1 kernels run on the CPU, slowly, and a small part of it does.
+Statistical tests have fixed seeds; a single comparison fails by chance once in 1000 times.
 """
 
 from __future__ import annotations

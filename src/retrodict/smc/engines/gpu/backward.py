@@ -1,8 +1,9 @@
 """The right-to-left LSTM of a smoothing proposal (section 3.2), and what it adds to the drive in every segment.
 
 Step j lets stream s read its j-th observed event from the right (EOS at first), which gives the cells of the segment
-that ends there. u_k · h̄ and its derivative are kept at nine nodes of each segment, s = 0 ... 8 with s² / 64 of the segment
-between node and right end: dense where h̄ moves fastest. Sampling and weights use the same interpolant, so q is exact.
+that ends there. u_k · h̄ and its derivative are kept at nine nodes of each segment, s = 0 ... 8 with s² / 64 of the
+segment between node and right end: dense where h̄ moves fastest. Sampling and weights use the same interpolant, so q is
+exact.
 """
 
 # mypy: allow-untyped-defs

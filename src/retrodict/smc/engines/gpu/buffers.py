@@ -15,9 +15,9 @@ from retrodict.smc.engines.gpu.draw import rule
 class Tiles:
     """How work is cut for the multiprocessors. The same cut for every batch, so that a stream's numbers are, too."""
 
-    draw_rows: int = 8
+    draw_rows: int = 4
     draw_depth: int = 32
-    draw_warps: int = 4
+    draw_warps: int = 1
     read_rows: int = 64
     read_columns: int = 16
     read_depth: int = 64

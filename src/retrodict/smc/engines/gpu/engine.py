@@ -18,13 +18,13 @@ from retrodict.proposals.filtering import Filtering
 from retrodict.proposals.smoothing import Smoothing
 from retrodict.smc.compensator import Quadrature
 from retrodict.smc.propose import Inversion
-from retrodict.smc.resampling import multinomial, residual, stratified, systematic
+from retrodict.smc.resampling import Scheme, multinomial, residual, stratified, systematic
 from retrodict.smc.sampler import Options, Run
 
 if TYPE_CHECKING:
     from retrodict.smc.engines.gpu.sweep import Sweep
 
-_SCHEMES = [None, multinomial, stratified, systematic, residual]  # numbered as in meet.py
+_SCHEMES: list[Scheme | None] = [None, multinomial, stratified, systematic, residual]  # numbered as in meet.py
 _MOST_TYPES, _MOST_PARTICLES = 256, 100_000
 _KEPT = 4  # shapes whose buffers and graphs are kept
 
@@ -120,11 +120,15 @@ class TritonEngine:
             device=model.device,
         )
         if shape not in self._sweeps:
-            while len(self._sweeps) >= _KEPT:
+            while self._sweeps and (len(self._sweeps) >= _KEPT or self._is_tight(model.device)):
                 self._sweeps.popitem(last=False)
             self._sweeps[shape] = Sweep(shape, Tiles(draw_rows=64, read_rows=128) if _interpreted() else Tiles())
         self._sweeps.move_to_end(shape)
         return self._sweeps[shape]
+
+    def _is_tight(self, device: torch.device) -> bool:
+        """Whether more than half of the memory is taken."""
+        return device.type == "cuda" and torch.cuda.memory_allocated(device) > _memory(device) // 2
 
 
 def _interpreted() -> bool:

@@ -68,7 +68,7 @@ def first_states(model: NeuralHawkes, shares: Tensor) -> Tensor:
 
     Before BOS all cells are zero, so its share of the gates [7, D], the last of ``shares``, is all there is.
     """
-    i, _, o, i_bar, _, z, decay = torch.sigmoid(shares[-1]).unbind()
+    i, _, o, i_bar, _, z, _ = torch.sigmoid(shares[-1]).unbind()
     state = torch.stack([i * (2 * z - 1), i_bar * (2 * z - 1), F.softplus(shares[-1, 6]), o])[None]
     if model.start_atom is None:
         return state

@@ -19,10 +19,11 @@ from retrodict.proposals.smoothing import Smoothing
 from retrodict.smc.engines.gpu import pack
 from retrodict.smc.engines.gpu.arrange import arrange
 from retrodict.smc.engines.gpu.backward import step_back, tabulate
+from retrodict.smc.engines.gpu.begin import begin
 from retrodict.smc.engines.gpu.buffers import Shape, Tiles, make_back_buffers, make_buffers, make_nodes
 from retrodict.smc.engines.gpu.draw import DONE, EVENTS, HIGHEST, LIMIT, NEXT, RUNAWAY, STREAMS, draw
 from retrodict.smc.engines.gpu.history import unroll
-from retrodict.smc.engines.gpu.meet import begin, meet
+from retrodict.smc.engines.gpu.meet import meet
 from retrodict.smc.engines.gpu.read import copy, read
 from retrodict.smc.sampler import Options, Run
 
@@ -51,7 +52,8 @@ class Sweep:
             self.events = [torch.cuda.Event() for _ in range(2)]
             # With nothing listed the kernels do nothing: run them once so that they are compiled.
             self._begin()
-            self._round(0), self._round(1)
+            self._round(0)
+            self._round(1)
             self.start = self._recorded(self._begin)
             self.rounds = self._record()
             if self.back is not None:
@@ -65,7 +67,9 @@ class Sweep:
             self._read_back(observed.types.shape[1] + 1)
         if self.shape.atom:
             first = self._first_cells(proposal, observed)
-            kinds, weights = pack.draw_starts(observed, proposal, first, keys, self.buffers["rho"], self.shape.particles)
+            kinds, weights = pack.draw_starts(
+                observed, proposal, first, keys, self.buffers["rho"], self.shape.particles
+            )
             self.buffers["start_kind"][: len(kinds)] = kinds
             self.buffers["start_log"][: len(weights)] = weights
         self.start.replay() if self.on_gpu else self._begin()
@@ -74,8 +78,9 @@ class Sweep:
 
     def _load(self, observed: Batch, proposal: Proposal, keys: Tensor, options: Options) -> None:
         b, B, shape = self.buffers, len(keys), self.shape
-        assert isinstance(proposal.missingness, ByType) and proposal.missingness.vector is not None
+        assert isinstance(proposal.missingness, ByType)
         rho = proposal.missingness.vector
+        assert rho is not None
         possible = rho.nonzero()
         self.given_rho.copy_(rho)
         b["rho"].copy_(self.given_rho, non_blocking=True)
@@ -87,7 +92,7 @@ class Sweep:
         b["clock"][1] = options.ess_threshold
         self._pack(proposal)
         self._arrange(observed, keys)
-        if B > shape.slots:  # long ones first, so that no slot is left with one at the end
+        if shape.slots < B:  # long ones first, so that no slot is left with one at the end
             b["order"][:B] = b["counts"][:B].argsort(descending=True)
 
     def _pack(self, proposal: Proposal) -> None:
@@ -201,7 +206,9 @@ class Sweep:
         """How many particles of a slot are looked at together."""
         return min(self.tiles.block, max(16, triton.next_power_of_2(self.shape.particles)))
 
-    def _launch(self, kernel: Any, groups: tuple[int, ...], values: Any, cut: dict[str, Any], warps: int, stages: int = 2) -> None:
+    def _launch(
+        self, kernel: Any, groups: tuple[int, ...], values: Any, cut: dict[str, Any], warps: int, stages: int = 2
+    ) -> None:
         """Launch a kernel with the buffers its parameters name."""
         wanted = {name: values[name] for name in kernel.arg_names if name in values}
         kernel[groups](**wanted, **cut, num_warps=warps, num_stages=stages)
@@ -225,7 +232,8 @@ class Sweep:
         number = 0
         while True:
             if not self.on_gpu:
-                self._round(0), self._round(1)
+                self._round(0)
+                self._round(1)
                 seen = self.buffers["tally"]
             else:
                 self.rounds.replay()
@@ -239,8 +247,8 @@ class Sweep:
             tally = seen.tolist()
             if tally[RUNAWAY.value]:
                 raise RunawayError(
-                    f"a particle proposed more than {options.max_events:,} missing events in a stream. The model may be "
-                    "explosive, or a missing rate too close to 1 for it; raise max_events if so many are plausible."
+                    f"a particle proposed more than {options.max_events:,} missing events in a stream. The model may "
+                    "be explosive, or a missing rate too close to 1 for it; raise max_events if so many are plausible."
                 )
             if tally[DONE.value] >= tally[STREAMS.value]:
                 return
