@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import numpy as np
 import pytest
 import torch
 
@@ -41,8 +40,8 @@ def test_effective_size():
 
 
 def test_ancestry_is_followed_back():
-    parents = np.array([[[0, 0, 2, 2], [0, 1, 1, 3], [0, 1, 2, 3]]])
-    assert surviving_ancestors(parents, np.array([3])).tolist() == [[2.0, 3.0, 4.0]]
+    parents = torch.tensor([[[0, 0, 2, 2], [0, 1, 1, 3], [0, 1, 2, 3]]])
+    assert surviving_ancestors(parents, torch.tensor([3])).tolist() == [[2.0, 3.0, 4.0]]
 
 
 def test_unknown_schemes_are_refused():

@@ -6,7 +6,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
+from torch import Tensor
 
 from retrodict.events.stream_set import StreamSet
 
@@ -104,18 +106,18 @@ class Diagnostics:
         return texts
 
 
-def surviving_ancestors(parents: NDArray[np.int64], steps: NDArray[np.int64]) -> NDArray[np.float64]:
-    """Distinct particles at each meeting that have descendants at the end, [N, S], from parents [N, S, M].
+def surviving_ancestors(parents: Tensor, steps: Tensor) -> Tensor:
+    """Distinct particles at each meeting that have descendants at the end, [N, S] float64, from parents [N, S, M].
 
-    ``steps`` [N] is the number of meetings of each stream.
+    ``steps`` [N] is the number of meetings of each stream; NaN beyond.
     """
     N, S, M = parents.shape
-    result = np.full((N, S), np.nan)
-    lineage = np.tile(np.arange(M), (N, 1))
+    result = torch.full((N, S), torch.nan, dtype=torch.float64, device=parents.device)
+    lineage = torch.arange(M, device=parents.device).expand(N, M)
     for s in range(S - 1, -1, -1):
         live = s < steps
         # Who, after the resampling at meeting s, has descendants; then who their parents before it were.
-        lineage[live] = np.take_along_axis(parents[live, s], lineage[live], 1)
-        ordered = np.sort(lineage[live], 1)
-        result[live, s] = 1 + (np.diff(ordered, axis=1) > 0).sum(1)
+        lineage = torch.where(live[:, None], parents[:, s].long().gather(1, lineage), lineage)
+        marked = torch.zeros(N, M, dtype=torch.bool, device=parents.device).scatter_(1, lineage, True)
+        result[:, s] = torch.where(live, marked.sum(1), torch.nan)
     return result

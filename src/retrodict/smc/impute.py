@@ -23,6 +23,8 @@ from retrodict.smc.rejuvenate import rejuvenate as move
 from retrodict.smc.resampling import find_scheme
 from retrodict.smc.sampler import Options, Run
 
+_MUCH = 200_000
+
 
 def impute(
     observed: StreamSet | EventStream,
@@ -95,25 +97,26 @@ def impute(
 
 
 def _posterior(observed: StreamSet, run: Run, proposal: Proposal) -> Posterior:
-    counts = run.counts.cpu().numpy()
-    kept = np.arange(run.times.shape[2]) < counts[..., None]
+    kept = torch.arange(run.times.shape[2], device=run.times.device) < run.counts[..., None]
     log_weights = run.log_weights.double()
     dead = ~torch.isfinite(log_weights.amax(1, keepdim=True))
     weights = torch.softmax(torch.where(dead, 0.0, log_weights), 1).cpu().numpy()
-    ess = run.ess.cpu().numpy()
-    steps = (~np.isnan(ess)).sum(1)
+    # Many small steps: little is quicker on the host, much where it lies.
+    parents = run.parents if run.parents.numel() > _MUCH else run.parents.cpu()
+    steps = (~run.ess.isnan()).sum(1).to(parents.device)
     diagnostics = Diagnostics(
-        ess,
-        surviving_ancestors(run.parents.cpu().numpy().astype(np.int64), steps),
+        run.ess.cpu().numpy(),
+        surviving_ancestors(parents, steps).cpu().numpy(),
         run.resampled.sum(1).cpu().numpy(),
         weights.max(1),
         np.full(len(weights), np.nan) if run.accepted is None else run.accepted.cpu().numpy(),
     )
+    counts = run.counts.cpu().numpy()
     shift = np.repeat(observed.starts, counts.sum(1))
     return Posterior(
         observed,
-        run.times.cpu().numpy()[kept] + shift,
-        run.types.cpu().numpy()[kept],
+        run.times[kept].cpu().numpy() + shift,
+        run.types[kept].cpu().numpy(),
         np.concatenate([[0], np.cumsum(counts.reshape(-1))]),
         weights,
         run.log_evidence.cpu().numpy(),

@@ -11,11 +11,13 @@ import warnings
 from retrodict.errors import EngineNotice, ModelError
 from retrodict.proposals.base import Proposal
 from retrodict.smc.engines.base import Engine
+from retrodict.smc.engines.gpu.engine import TritonEngine
 from retrodict.smc.engines.native import NativeEngine
 from retrodict.smc.engines.reference import TorchEngine
 from retrodict.smc.sampler import Options
 
-ENGINES: dict[str, Engine] = {engine.name: engine for engine in (NativeEngine(), TorchEngine())}
+_ALL: tuple[Engine, ...] = (TritonEngine(), TritonEngine("triton-fp32", exact=True), NativeEngine(), TorchEngine())
+ENGINES: dict[str, Engine] = {engine.name: engine for engine in _ALL}
 
 
 def choose(name: str, proposal: Proposal, options: Options) -> Engine:

@@ -1,0 +1,126 @@
+"""How fast an engine runs Algorithm 1: µs an observed event, alone and through ``rd.impute``, beside its floor.
+
+    python benchmarks/engines.py --engine triton --device cuda
+    python benchmarks/engines.py --engine triton --device cuda --lengths 32 --streams 1024 --particles 10 100 1000
+    python benchmarks/engines.py --engine torch --device cpu --streams 1
+
+Streams have 10 types and ``--lengths`` events, half of them missing; model and smoother are untrained (time depends on
+how many events there are, not on what they mean), the smoother's readout large enough that particles are resampled now
+and then. The floor is the recurrent matrix product of every event a particle reads, observed or imputed, at the most
+rows the engine has in flight and at the precision it computes in, measured in the same run. A first call at the same
+shape is not counted (it compiles); each figure is the best of ``--repeat`` further ones, set-up included.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+
+import torch
+from timing import timed
+
+import retrodict as rd
+from retrodict.events.batch import make_batch
+from retrodict.random import stream_keys
+from retrodict.smc.engines import choose
+from retrodict.smc.resampling import find_scheme
+from retrodict.smc.sampler import Options
+
+TYPES = 10
+
+
+def floor(updates: float, rows: int, options: argparse.Namespace) -> float:
+    """Seconds of the recurrent products alone for so many updates."""
+    before = torch.backends.cuda.matmul.allow_tf32
+    torch.backends.cuda.matmul.allow_tf32 = options.engine == "triton"
+    weights = torch.randn(options.hidden, 7 * options.hidden, device=options.device)
+    states = torch.randn(rows, options.hidden, device=options.device)
+    out = states @ weights
+    many = 20 if options.device == "cuda" else 3
+
+    def products() -> None:
+        for _ in range(many):
+            torch.mm(states, weights, out=out)
+
+    best = min(timed(products, options.device) for _ in range(5)) / many
+    torch.backends.cuda.matmul.allow_tf32 = before
+    return best * updates / rows
+
+
+def make(length: int, count: int, options: argparse.Namespace) -> tuple[rd.StreamSet, rd.Proposal]:
+    """Streams of ``length`` events, half of them seen, and a proposal for them."""
+    torch.manual_seed(0)
+    missing = rd.ByType(0.5)
+    streams = rd.simulate(rd.Poisson([1 / TYPES] * TYPES), count, end=float(length), seed=1)
+    observed, _ = missing.censor(streams, seed=2)
+    model = rd.NeuralHawkes.from_streams(streams, options.hidden)
+    if options.proposal == "filtering":
+        return observed, rd.Filtering(model, missing).to(options.device)
+    smoother = rd.Smoothing(model, missing, options.hidden)
+    torch.nn.init.normal_(smoother.readout, std=0.1)
+    return observed, smoother.to(options.device)
+
+
+def measure(length: int, count: int, particles: int, options: argparse.Namespace) -> dict[str, float | int]:
+    observed, proposal = make(length, count, options)
+    model = proposal.model
+    how = Options(particles, find_scheme("systematic"))
+    engine = choose(options.engine, proposal, how)
+    batch = make_batch(observed, dtype=model.dtype, device=model.device)
+    keys = stream_keys(0, observed.ids).to(model.device)
+    at_once = max(1, engine.rows_at_once(proposal) // particles)
+
+    def alone() -> None:
+        for first in range(0, count, at_once):
+            some = slice(first, first + at_once)
+            part = type(batch)(*(getattr(batch, name)[some] for name in batch.__dataclass_fields__))
+            engine.run(part, proposal, keys[some], how)
+
+    def whole() -> rd.Posterior:
+        return rd.impute(observed, proposal, particles=particles, seed=0, engine=options.engine)
+
+    alone()
+    if options.device == "cuda":
+        torch.cuda.reset_peak_memory_stats()
+    own = min(timed(alone, options.device) for _ in range(options.repeat))
+    posterior = whole()
+    all_in = min(timed(whole, options.device) for _ in range(options.repeat))
+    imputed = len(posterior.event_times) / particles
+    updates = particles * (observed.num_events + imputed)
+    least = floor(updates, min(count * particles, 65_536 if options.device == "cuda" else 12_800), options)
+    return {
+        "length": length,
+        "streams": count,
+        "particles": particles,
+        "observed": observed.num_events,
+        "imputed_per_observed": round(imputed / observed.num_events, 2),
+        "resampled_share": round(float(posterior.diagnostics.resamplings.sum()) / observed.num_events, 2),
+        "us_per_observed": round(1e6 * own / observed.num_events, 2),
+        "us_through_impute": round(1e6 * all_in / observed.num_events, 2),
+        "floor_us": round(1e6 * least / observed.num_events, 3),
+        "times_the_floor": round(own / least, 1),
+        "ms_per_stream": round(1e3 * own / count, 3),
+        "peak_mib": round(torch.cuda.max_memory_allocated() / 2**20) if options.device == "cuda" else 0,
+    }
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--engine", default="auto")
+    parser.add_argument("--device", default="cpu")
+    parser.add_argument("--lengths", type=int, nargs="*", default=[32, 300])
+    parser.add_argument("--streams", type=int, nargs="*", default=[1, 64, 1024])
+    parser.add_argument("--particles", type=int, nargs="*", default=[50])
+    parser.add_argument("--hidden", type=int, default=256)
+    parser.add_argument("--proposal", choices=["smoothing", "filtering"], default="smoothing")
+    parser.add_argument("--repeat", type=int, default=3)
+    options = parser.parse_args()
+    print(json.dumps({k: getattr(options, k) for k in ("engine", "device", "hidden", "proposal")}))
+    for length in options.lengths:
+        for count in options.streams:
+            for particles in options.particles:
+                print(json.dumps(measure(length, count, particles, options)), flush=True)
+
+
+if __name__ == "__main__":
+    main()

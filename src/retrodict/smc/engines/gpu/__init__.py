@@ -1,0 +1,19 @@
+"""Algorithm 1 for neural Hawkes processes on a GPU, in Triton kernels.
+
+    engine.py    what it takes and what it refuses; the contract
+    sweep.py     the loop over rounds, replayed as CUDA graphs
+    buffers.py   where everything lies on the device
+    draw.py      DrawSegment: every row that is short of its segment's end draws its next event (lines 30-47)
+    meet.py      particles meet at observed events: resample, go on; slots that are free take waiting streams
+    begin.py     a slot begins with a stream
+    read.py      the LSTM reads the events of a round in one matrix product; copies follow their parents
+    backward.py  the right-to-left LSTM and a table of what it adds to each segment
+    history.py   events are nodes that know their parents; particles are read off at the end
+    pack.py      weights as the kernels want them; what happened at the start instant
+    arrange.py   streams as the kernels want them
+    maths.py     random numbers and small functions
+
+A *slot* holds one stream and its M particles (rows); a *round* is the four kernels draw, meet, read, copy. In a round
+every waiting row draws one event or comes to the end of its segment. Rows and slots of a round are listed on the device
+itself, so the host only looks now and then whether all is done.
+"""

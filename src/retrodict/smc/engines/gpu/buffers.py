@@ -1,0 +1,144 @@
+"""Where everything lies on the device: tensors at fixed addresses, named as the kernels' parameters are."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import torch
+from torch import Tensor
+
+from retrodict.smc.engines.gpu.draw import rule
+
+
+@dataclass(frozen=True)
+class Tiles:
+    """How work is cut for the multiprocessors. The same cut for every batch, so that a stream's numbers are, too."""
+
+    draw_rows: int = 4
+    draw_depth: int = 32
+    draw_warps: int = 1
+    read_rows: int = 64
+    read_columns: int = 16
+    read_depth: int = 64
+    read_warps: int = 4
+    read_stages: int = 3
+    back_rows: int = 16
+    back_columns: int = 32
+    back_depth: int = 64
+    back_warps: int = 4
+    block: int = 1024
+
+
+class Shape(NamedTuple):
+    """What buffers and graphs are made for: capacities, model sizes (padded) and what is fixed in the kernels."""
+
+    slots: int
+    particles: int
+    streams: int
+    segments: int
+    hidden: int
+    types: int
+    padded_types: int
+    back_hidden: int  # 0: filtering
+    scheme: int
+    atom: bool
+    exact: bool  # two half-precision numbers for each of the LSTM's, not one
+    device: torch.device
+
+    @property
+    def rows(self) -> int:
+        """All particles of all slots."""
+        return self.slots * self.particles
+
+
+def make_buffers(shape: Shape, tiles: Tiles) -> dict[str, Any]:
+    """All tensors, zero at first, by the names of the kernels' parameters; sizes too."""
+    R, M, B, S, D, D2 = shape.rows, shape.particles, shape.streams, shape.segments, shape.hidden, shape.back_hidden
+    KP, parts = shape.padded_types, 2 if shape.exact else 1
+
+    def make(*size: int, dtype: torch.dtype = torch.float32) -> Tensor:
+        return torch.zeros(*size, dtype=dtype, device=shape.device)
+
+    def whole(*size: int) -> Tensor:
+        return make(*size, dtype=torch.int32)
+
+    def double(*size: int) -> Tensor:
+        return make(*size, dtype=torch.float64)
+
+    starts = B * M if shape.atom else 1
+    buffers: dict[str, Any] = {
+        # Rows; after the last one lie the states to begin with.
+        "state": make(R + shape.types + 1, 4, D),
+        "hidden": make(parts, R, D, dtype=torch.float16),
+        "elapsed": make(R),
+        **{name: whole(R) for name in ("kind", "head", "events", "rounds", "children", "extras", "updates")},
+        **{name: double(R) for name in ("last", "log_weights", "cumulative")},
+        "pending": whole(2, R),
+        "copies": whole(2, R),
+        # Slots.
+        **{name: whole(shape.slots) for name in ("slot_stream", "slot_segment", "slot_open")},
+        "slot_evidence": double(shape.slots),
+        # Streams.
+        "keys": make(B, dtype=torch.int64),
+        **{name: whole(B) for name in ("counts", "order")},
+        **{name: whole(B, S) for name in ("edge_kind", "edge_score")},
+        **{name: double(B, S) for name in ("edges", "edge_log", "ess")},
+        "parents": whole(B, S, M),
+        "resampled": make(B, S, dtype=torch.int8),
+        "final_weights": double(B, M),
+        "final_head": whole(B, M),
+        "final_events": whole(B, M),
+        "log_evidence": double(B),
+        "start_kind": whole(starts),
+        "start_log": double(starts),
+        # The model.
+        "by_kind": make(shape.types + 1, 7, D),
+        "recurrent": make(parts, D // tiles.read_columns, 8, tiles.read_columns, D, dtype=torch.float16),
+        "readout": make(2, KP, D, dtype=torch.float16),
+        "sizes": make(KP),
+        "by_type": make(5, KP),
+        "rho": double(shape.types),
+        "scores": double(2, shape.types),
+        "fractions": rule().to(shape.device),
+        "clock": double(4),
+        # Lists and counts.
+        "counters": whole(4),
+        "tally": make(8, dtype=torch.int64),
+        "steps": whole(2),
+        "table": make(B, S, 9, 2, KP) if D2 else make(1),
+        "R": R,
+        "M": M,
+        "S": S,
+    }
+    buffers["counts"].fill_(-1)
+    return buffers
+
+
+def make_back_buffers(shape: Shape, tiles: Tiles, shared: dict[str, Any]) -> dict[str, Any]:
+    """Those of the right-to-left LSTM; streams, clock and table are shared."""
+    D, B, columns, parts = shape.back_hidden, shape.streams, tiles.back_columns, 2 if shape.exact else 1
+
+    def make(*size: int, dtype: torch.dtype = torch.float32) -> Tensor:
+        return torch.zeros(*size, dtype=dtype, device=shape.device)
+
+    own: dict[str, Any] = {
+        "cells": make(2, B, 4, D),
+        "by_kind": make(shape.types + 1, 7, D),
+        "recurrent": make(parts, D // columns, 8, columns, D, dtype=torch.float16),
+        "readout": make(2, shape.padded_types, D, dtype=torch.float16),
+        "sizes": make(shape.padded_types),
+        "B": B,
+        "end": shape.types,
+    }
+    names = ("steps", "edges", "edge_kind", "counts", "clock", "table", "S")
+    return own | {name: shared[name] for name in names}
+
+
+def make_nodes(count: int, device: torch.device) -> dict[str, Tensor]:
+    """Room for so many events."""
+    return {
+        "node_time": torch.zeros(count, dtype=torch.float64, device=device),
+        "node_kind": torch.zeros(count, dtype=torch.int32, device=device),
+        "node_parent": torch.zeros(count, dtype=torch.int32, device=device),
+    }

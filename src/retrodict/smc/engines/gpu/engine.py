@@ -1,0 +1,174 @@
+"""The Triton engine: Algorithm 1 for neural Hawkes processes on a GPU. What it does not take, it refuses in words."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+from collections import OrderedDict
+from typing import TYPE_CHECKING
+
+import torch
+from torch import Tensor
+
+from retrodict.events.batch import Batch
+from retrodict.missingness.by_type import ByType
+from retrodict.models.neural_hawkes import NeuralHawkes
+from retrodict.proposals.base import Proposal
+from retrodict.proposals.filtering import Filtering
+from retrodict.proposals.smoothing import Smoothing
+from retrodict.smc.compensator import Quadrature
+from retrodict.smc.propose import Inversion
+from retrodict.smc.resampling import Scheme, multinomial, residual, stratified, systematic
+from retrodict.smc.sampler import Options, Run
+
+if TYPE_CHECKING:
+    from retrodict.smc.engines.gpu.sweep import Sweep
+
+_SCHEMES: list[Scheme | None] = [None, multinomial, stratified, systematic, residual]  # numbered as in meet.py
+_MOST_TYPES, _MOST_PARTICLES = 256, 100_000
+_KEPT = 4  # shapes whose buffers and graphs are kept
+
+
+class TritonEngine:
+    """Inversion in kernels; the LSTM's matrix products have the precision of tf32, or, where ``exact``, of float32."""
+
+    def __init__(self, name: str = "triton", exact: bool = False, in_flight: int = 65_536) -> None:
+        self.name, self.exact = name, exact
+        self.in_flight = in_flight  # rows worked on in one round at most
+        self._sweeps: OrderedDict[object, Sweep] = OrderedDict()
+
+    def missing(self) -> str | None:
+        """It needs Triton, and a GPU (or Triton's interpreter, which runs kernels on the CPU to debug them)."""
+        if importlib.util.find_spec("triton") is None:
+            return "Triton is not installed."
+        if not (torch.cuda.is_available() or _interpreted()):
+            return "there is no CUDA device."
+        return None
+
+    def refuses(self, proposal: Proposal, options: Options) -> str | None:
+        """All but filtering and smoothing with a single-precision neural Hawkes process on a GPU."""
+        model = proposal.model
+        if type(model) is not NeuralHawkes:
+            return f"it takes neural Hawkes models, not {type(model).__name__}."
+        if type(proposal) not in (Filtering, Smoothing):
+            return f"it takes filtering and smoothing proposals, not {type(proposal).__name__}."
+        if type(proposal.missingness) is not ByType:
+            return f"it takes missing rates by type, not {type(proposal.missingness).__name__}."
+        if model.dtype != torch.float32:
+            return f"it computes in float32, and the model is in {str(model.dtype).removeprefix('torch.')}."
+        if model.device.type != ("cpu" if _interpreted() else "cuda"):
+            return f"the model is on the {model.device.type}, not on a CUDA device."
+        if model.num_types > _MOST_TYPES:
+            return f"it takes at most {_MOST_TYPES} types, and the model has {model.num_types}."
+        if options.particles > _MOST_PARTICLES:
+            return f"it takes at most {_MOST_PARTICLES:,} particles a stream."
+        if not isinstance(options.rule, Quadrature):
+            return "it integrates by quadrature only."
+        if not (options.sampler is None or isinstance(options.sampler, Inversion)):
+            return "it draws by inversion only."
+        if options.scheme not in _SCHEMES:
+            return "it does not know this resampling scheme."
+        return None
+
+    def rows_at_once(self, proposal: Proposal) -> int:
+        """Many times what is in flight: finished slots take waiting streams."""
+        if proposal.model.device.type != "cuda":
+            return 1 << 14
+        return max(8192, min(8 * self.in_flight, _memory(proposal.model.device) >> 18))
+
+    @torch.no_grad()
+    def run(self, observed: Batch, proposal: Proposal, keys: Tensor, options: Options) -> Run:
+        """Algorithm 1, as many streams at a time as leave most of the memory free."""
+        B, S = len(keys), observed.types.shape[1] + 1
+        at_once = self._streams_at_once(proposal, S, options)
+        parts = []
+        for first in range(0, B, at_once):
+            part = Batch(*(getattr(observed, name)[first : first + at_once] for name in Batch.__dataclass_fields__))
+            sweep = self._sweep(part, proposal, options)
+            parts.append(sweep.run(part, proposal, keys[first : first + at_once], options))
+        return _join(parts) if parts else _nothing(S, options.particles, keys.device)
+
+    def _streams_at_once(self, proposal: Proposal, segments: int, options: Options) -> int:
+        from retrodict.smc.engines.gpu.pack import padded_types
+
+        a_segment = 4 * (18 * padded_types(proposal.model.num_types) + options.particles) + 40
+        memory = _memory(proposal.model.device) if proposal.model.device.type == "cuda" else 1 << 30
+        return max(1, memory // 16 // (_round_up(segments) * a_segment))
+
+    def _sweep(self, observed: Batch, proposal: Proposal, options: Options) -> Sweep:
+        """The buffers and graphs for this shape, made once."""
+        from retrodict.smc.engines.gpu.buffers import Shape, Tiles
+        from retrodict.smc.engines.gpu.pack import padded_size, padded_types
+        from retrodict.smc.engines.gpu.sweep import Sweep
+
+        model, (B, L), M = proposal.model, observed.types.shape, options.particles
+        assert isinstance(model, NeuralHawkes)
+        memory = _memory(model.device) if model.device.type == "cuda" else 1 << 40
+        streams = 1 << (B - 1).bit_length()
+        shape = Shape(
+            slots=max(1, min(streams, min(self.in_flight, memory >> 20) // M)),
+            particles=M,
+            streams=streams,
+            segments=_round_up(L + 1),
+            hidden=padded_size(model.hidden_size),
+            types=model.num_types,
+            padded_types=padded_types(model.num_types),
+            back_hidden=padded_size(proposal.hidden_size) if isinstance(proposal, Smoothing) else 0,
+            scheme=_SCHEMES.index(options.scheme),
+            atom=model.start_atom is not None,
+            exact=self.exact,
+            device=model.device,
+        )
+        if shape not in self._sweeps:
+            while self._sweeps and (len(self._sweeps) >= _KEPT or self._is_tight(model.device)):
+                self._sweeps.popitem(last=False)
+            self._sweeps[shape] = Sweep(shape, Tiles(draw_rows=64, read_rows=128) if _interpreted() else Tiles())
+        self._sweeps.move_to_end(shape)
+        return self._sweeps[shape]
+
+    def _is_tight(self, device: torch.device) -> bool:
+        """Whether more than half of the memory is taken."""
+        return device.type == "cuda" and torch.cuda.memory_allocated(device) > _memory(device) // 2
+
+
+def _interpreted() -> bool:
+    return os.environ.get("TRITON_INTERPRET") == "1"
+
+
+def _memory(device: torch.device) -> int:
+    return torch.cuda.get_device_properties(device).total_memory
+
+
+def _round_up(segments: int) -> int:
+    return -(-segments // 16) * 16
+
+
+def _join(parts: list[Run]) -> Run:
+    """Runs of parts of a batch as one."""
+    if len(parts) == 1:
+        return parts[0]
+    width = max(part.times.shape[2] for part in parts)
+
+    def widened(x: Tensor) -> Tensor:
+        return torch.nn.functional.pad(x, (0, width - x.shape[2]))
+
+    parts = [part._replace(times=widened(part.times), types=widened(part.types)) for part in parts]
+    return Run(*(torch.cat([getattr(part, name) for part in parts]) for name in Run._fields[:-1]))
+
+
+def _nothing(S: int, M: int, device: torch.device) -> Run:
+    """The run of no streams."""
+
+    def empty(*size: int, dtype: torch.dtype = torch.float64) -> Tensor:
+        return torch.zeros(0, *size, dtype=dtype, device=device)
+
+    return Run(
+        empty(M, 1),
+        empty(M, 1, dtype=torch.int64),
+        empty(M, dtype=torch.int64),
+        empty(M),
+        empty(),
+        empty(S),
+        empty(S, M, dtype=torch.int32),
+        empty(S, dtype=torch.bool),
+    )
