@@ -1,0 +1,47 @@
+"""Fails when an engine has become slower than a stated multiple of its floor.
+
+    python benchmarks/regression.py                    # native and torch on one core of this machine, two minutes
+    python benchmarks/regression.py --device cuda      # triton on this GPU
+
+D = 256, 10 types, 50 particles, 32 events a stream, half of them missing. Times are ratios to the matrix products alone,
+measured in the same run (``engines.py``), so a busy or slow machine matters little; the best of three tries counts.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+
+import torch
+from engines import measure
+
+# engine, streams -> times the floor at most
+LIMITS = {
+    "cpu": {("native", 1): 2.0, ("native", 64): 2.0, ("torch", 16): 14.0},
+    "cuda": {("triton", 64): 25.0, ("triton", 1024): 10.0},
+}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--device", default="cpu", choices=list(LIMITS))
+    chosen = parser.parse_args()
+    torch.set_num_threads(1)
+    slow = False
+    for (engine, streams), limit in LIMITS[chosen.device].items():
+        options = argparse.Namespace(
+            engine=engine, device=chosen.device, hidden=256, proposal="smoothing", repeat=3, sampler=None
+        )
+        ratios = []
+        while len(ratios) < 3 and min(ratios, default=limit + 1) > limit:
+            ratios.append(float(measure(32, streams, 50, options)["times_the_floor"]))
+        slow |= min(ratios) > limit
+        verdict = "too slow" if min(ratios) > limit else "fine"
+        print(
+            f"{engine}, {streams} streams: {min(ratios):.2f} times the floor, at most {limit:g}: {verdict}", flush=True
+        )
+    sys.exit(slow)
+
+
+if __name__ == "__main__":
+    main()
