@@ -2,7 +2,7 @@
 
     python benchmarks/engines.py --engine triton --device cuda
     python benchmarks/engines.py --engine triton --device cuda --lengths 32 --streams 1024 --particles 10 100 1000
-    python benchmarks/engines.py --engine torch --device cpu --streams 1
+    python benchmarks/engines.py --engine native --streams 1 64 --threads 2
 
 Streams have 10 types and ``--lengths`` events, half of them missing; model and smoother are untrained (time depends on
 how many events there are, not on what they mean), the smoother's readout large enough that particles are resampled now
@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import argparse
 import json
+from pathlib import Path
 
 import torch
 from timing import timed
@@ -23,6 +24,7 @@ import retrodict as rd
 from retrodict.events.batch import make_batch
 from retrodict.random import stream_keys
 from retrodict.smc.engines import choose
+from retrodict.smc.propose import SAMPLERS
 from retrodict.smc.resampling import find_scheme
 from retrodict.smc.sampler import Options
 
@@ -64,7 +66,8 @@ def make(length: int, count: int, options: argparse.Namespace) -> tuple[rd.Strea
 def measure(length: int, count: int, particles: int, options: argparse.Namespace) -> dict[str, float | int]:
     observed, proposal = make(length, count, options)
     model = proposal.model
-    how = Options(particles, find_scheme("systematic"))
+    sampler = SAMPLERS[options.sampler] if options.sampler else None
+    how = Options(particles, find_scheme("systematic"), sampler=sampler)
     engine = choose(options.engine, proposal, how)
     batch = make_batch(observed, dtype=model.dtype, device=model.device)
     keys = stream_keys(0, observed.ids).to(model.device)
@@ -77,7 +80,7 @@ def measure(length: int, count: int, particles: int, options: argparse.Namespace
             engine.run(part, proposal, keys[some], how)
 
     def whole() -> rd.Posterior:
-        return rd.impute(observed, proposal, particles=particles, seed=0, engine=options.engine)
+        return rd.impute(observed, proposal, particles, seed=0, engine=options.engine, sampler=sampler)
 
     alone()
     if options.device == "cuda":
@@ -98,7 +101,7 @@ def measure(length: int, count: int, particles: int, options: argparse.Namespace
         "us_per_observed": round(1e6 * own / observed.num_events, 2),
         "us_through_impute": round(1e6 * all_in / observed.num_events, 2),
         "floor_us": round(1e6 * least / observed.num_events, 3),
-        "times_the_floor": round(own / least, 1),
+        "times_the_floor": round(own / least, 2),
         "ms_per_stream": round(1e3 * own / count, 3),
         "peak_mib": round(torch.cuda.max_memory_allocated() / 2**20) if options.device == "cuda" else 0,
     }
@@ -113,13 +116,23 @@ def main() -> None:
     parser.add_argument("--particles", type=int, nargs="*", default=[50])
     parser.add_argument("--hidden", type=int, default=256)
     parser.add_argument("--proposal", choices=["smoothing", "filtering"], default="smoothing")
+    parser.add_argument("--sampler", choices=list(SAMPLERS), help="by default the engine's own")
+    parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--repeat", type=int, default=3)
+    parser.add_argument("--results", type=Path, help="add the lines to this file, which chart.py draws")
     options = parser.parse_args()
-    print(json.dumps({k: getattr(options, k) for k in ("engine", "device", "hidden", "proposal")}))
+    torch.set_num_threads(options.threads)
+    name = torch.cuda.get_device_name() if options.device == "cuda" else f"cpu, {options.threads} threads"
+    about = {"engine": options.engine, "device": name}
+    print(json.dumps({**about, "hidden": options.hidden, "proposal": options.proposal, "sampler": options.sampler}))
     for length in options.lengths:
         for count in options.streams:
             for particles in options.particles:
-                print(json.dumps(measure(length, count, particles, options)), flush=True)
+                line = measure(length, count, particles, options)
+                print(json.dumps(line), flush=True)
+                if options.results:
+                    with options.results.open("a", encoding="utf-8") as file:
+                        file.write(json.dumps({**about, **line}) + "\n")
 
 
 if __name__ == "__main__":

@@ -3,8 +3,8 @@
     python benchmarks/regression.py                    # native and torch on one core of this machine, two minutes
     python benchmarks/regression.py --device cuda      # triton on this GPU
 
-D = 256, 10 types, 50 particles, 32 events a stream, half of them missing. Times are ratios to the matrix products alone,
-measured in the same run (``engines.py``), so a busy or slow machine matters little; the best of three tries counts.
+D = 256, 10 types, 50 particles, 32 events a stream, half of them missing. Times are ratios to the matrix products
+alone, measured in the same run (``engines.py``), so a busy or slow machine matters little; the best of three counts.
 """
 
 from __future__ import annotations
