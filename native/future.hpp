@@ -93,17 +93,18 @@ public:
         right_ = right, length_ = std::max(right - left, 1e-300), Kp_ = Kp;
         control_.reserve(size_t(kCells) * 4 * Kp), peak_.reserve(size_t(kCells) * Kp);
         hidden_.reserve((kCells + 1) * Dp), slope_.reserve((kCells + 1) * Dp);
-        values_.reserve((kCells + 1) * Kp), slopes_.reserve((kCells + 1) * Kp);
+        const int stride = w.readout.Kp;
+        values_.reserve((kCells + 1) * stride), slopes_.reserve((kCells + 1) * stride);
         const float* cells = future.segment(stream, number);
         for (int j = 0; j <= kCells; j++) node(cells, Dp, j, w.per_time);
         w.readout.apply(kCells + 1, hidden_.data(), values_.data());
         w.readout.apply(kCells + 1, slope_.data(), slopes_.data());
         for (int j = 0; j < kCells; j++)
             for (int k = 0; k < Kp; k++) {
-                const float *value = values_.data() + j * Kp + k, *slope = slopes_.data() + j * Kp + k;
+                const float *value = values_.data() + j * stride + k, *slope = slopes_.data() + j * stride + k;
                 Real* own = control_.data() + size_t(j) * 4 * Kp + k;
-                own[0] = value[0], own[3 * Kp] = value[Kp];
-                own[Kp] = value[0] + slope[0] / 3, own[2 * Kp] = value[Kp] - slope[Kp] / 3;
+                own[0] = value[0], own[3 * Kp] = value[stride];
+                own[Kp] = value[0] + slope[0] / 3, own[2 * Kp] = value[stride] - slope[stride] / 3;
                 // A cubic stays below the largest of its four control points.
                 peak_[j * Kp + k] = std::max(std::max(own[0], own[Kp]), std::max(own[2 * Kp], own[3 * Kp]));
             }

@@ -156,23 +156,23 @@ public:
     const int K, Kp;
 
     explicit Excited(const HawkesWeights& weights)
-        : K(static_cast<int>(weights.base.size())), Kp(padded(K)), w_(weights) {}
+        : K(static_cast<int>(weights.base.size())), Kp(K), w_(weights) {}
 
     void begin(int rows) { excited_.assign(size_t(rows) * K, 0.0); }
 
     void drives(int row, int n, const double* elapsed, double* x) {
         const double* own = excited_.data() + size_t(row) * K;
         for (int j = 0; j < n; j++)
-            for (int k = 0; k < Kp; k++) {
-                double rate = k < K ? w_.base[k] + own[k] * std::exp(-w_.decay[k] * elapsed[j]) : 0.0;
-                x[j * Kp + k] = rate + std::log(-std::expm1(-rate));
+            for (int k = 0; k < K; k++) {
+                const double rate = w_.base[k] + own[k] * std::exp(-w_.decay[k] * elapsed[j]);
+                x[j * K + k] = rate + std::log(-std::expm1(-rate));
             }
     }
 
     void look(int row, double elapsed, int, double* x) { drives(row, 1, &elapsed, x); }
 
     // Intensities only fall until the next event.
-    void bound(int, int, const double* x_left, const double*, double* x) { std::memcpy(x, x_left, 8 * Kp); }
+    void bound(int, int, const double* x_left, const double*, double* x) { std::memcpy(x, x_left, 8 * K); }
 
     void keep(int, int) {}
 
@@ -189,7 +189,7 @@ public:
     }
 
     void activate(const double* x, double* rates) const {
-        for (int k = 0; k < Kp; k++) rates[k] = softplus(x[k]);
+        for (int k = 0; k < K; k++) rates[k] = softplus(x[k]);
     }
 
     double log_rate(int, double x) const { return log_softplus(x); }

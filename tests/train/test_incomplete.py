@@ -24,40 +24,33 @@ def censored(streams: int, rho=0.5, seed: int = 1) -> tuple[rd.StreamSet, rd.Str
 
 
 @pytest.fixture(scope="module")
-def blocks() -> tuple[np.ndarray, np.ndarray, list[list[dict[str, float]]]]:
-    """Parameters by EM and as if nothing were missing, from six disjoint sets of streams."""
-    by_em, naive, histories = [], [], []
-    for block in range(6):
-        _, seen = censored(100, seed=10 * block + 1)
-        options = {"epochs": 25, "patience": 25, "averaging": 0.98, "learning_rate": 0.03, "batch_size": 20, **QUIET}
-        fitted = rd.fit_incomplete(
-            rd.Hawkes, seen, rd.ByType(0.5), seen[:10], filtering=True, particles=15, draws=4, **options
-        )
-        by_em.append(parameters(fitted.model))
-        histories.append(fitted.history)
-        naive.append(parameters(rd.fit(rd.Hawkes, seen, seen[:10], **options)))
-    return np.array(by_em), np.array(naive), histories
+def fits() -> tuple[np.ndarray, np.ndarray, list[dict[str, float]]]:
+    """Parameters by EM and as if nothing were missing, and the metrics of the former's epochs."""
+    _, seen = censored(300)
+    options = {"epochs": 20, "patience": 20, "averaging": 0.98, "learning_rate": 0.03, **QUIET}
+    fitted = rd.fit_incomplete(
+        rd.Hawkes, seen, rd.ByType(0.5), seen[:60], filtering=True, particles=15, draws=2, **options
+    )
+    naive = rd.fit(rd.Hawkes, seen, seen[:60], **options)
+    return parameters(fitted.model), parameters(naive), fitted.history
 
 
-def test_em_recovers_a_hawkes_process_from_half_of_its_events(blocks):
-    """All seven parameters within 3 standard errors of the truth, and far nearer than the naive fit."""
-    by_em, naive, _ = blocks
-    truth = parameters(TRUTH)
-    error = by_em.std(0, ddof=1) / np.sqrt(len(by_em))
-    assert np.abs(by_em.mean(0) - truth).max() < 0.25
-    assert (np.abs(by_em.mean(0) - truth) / error).max() < 3, (by_em.mean(0), error)
-    far = np.abs(naive.mean(0) - truth) / (naive.std(0, ddof=1) / np.sqrt(len(naive)))
-    assert far.max() > 10
-    assert np.abs(naive.mean(0) - truth).sum() > 2 * np.abs(by_em.mean(0) - truth).sum()
+def test_em_recovers_a_hawkes_process_from_half_of_its_events(fits):
+    """Standard errors are in ``experiments/hawkes_em.py``: some 0.02 for rates and 0.15 for the decay with 300 streams."""
+    by_em, naive, _ = fits
+    errors = np.array([0.02] * 6 + [0.15])
+    far = np.abs(by_em - parameters(TRUTH)) / errors
+    assert far.max() < 3, by_em
+    assert (np.abs(naive - parameters(TRUTH)) / errors).max() > 5
+    assert np.abs(naive - parameters(TRUTH)).sum() > 2 * np.abs(by_em - parameters(TRUTH)).sum()
 
 
-def test_the_evidence_rises(blocks):
-    for history in blocks[2]:
-        evidence = [row["train_evidence"] for row in history]
-        smooth = np.convolve(evidence, np.ones(5) / 5, "valid")
-        assert smooth[-1] > smooth[0]
-        assert (np.diff(smooth) > -0.01).all()
-        assert all(row["dev_elbo"] < -row["dev_loss"] + 1e-6 for row in history)
+def test_the_evidence_rises(fits):
+    evidence = [row["train_evidence"] for row in fits[2]]
+    smooth = np.convolve(evidence, np.ones(5) / 5, "valid")
+    assert smooth[-1] > smooth[0]
+    assert (np.diff(smooth) > -0.003).all()
+    assert all(row["dev_elbo"] < -row["dev_loss"] for row in fits[2])
 
 
 def test_rates_are_learned_where_the_model_is_known():
