@@ -5,10 +5,11 @@
     python benchmarks/engines.py --engine native --streams 1 64 --threads 2
 
 Streams have 10 types and ``--lengths`` events, half of them missing; model and smoother are untrained (time depends on
-how many events there are, not on what they mean), the smoother's readout large enough that particles are resampled now
-and then. The floor is the recurrent matrix product of every event a particle reads, observed or imputed, at the most
-rows the engine has in flight and at the precision it computes in, measured in the same run. A first call at the same
-shape is not counted (it compiles); each figure is the best of ``--repeat`` further ones, set-up included.
+how many events there are, not on what they mean). Their weights differ little, so particles are seldom resampled; a
+larger ``--spread`` of the smoother's readout makes them differ more. The floor is the recurrent matrix product of every
+event a particle reads, observed or imputed, at the most rows the engine has in flight and at the precision it computes
+in, measured in the same run. A first call at the same shape is not counted (it compiles); each figure is the best of
+``--repeat`` further ones, set-up included.
 """
 
 from __future__ import annotations
@@ -59,7 +60,7 @@ def make(length: int, count: int, options: argparse.Namespace) -> tuple[rd.Strea
     if options.proposal == "filtering":
         return observed, rd.Filtering(model, missing).to(options.device)
     smoother = rd.Smoothing(model, missing, options.hidden)
-    torch.nn.init.normal_(smoother.readout, std=0.1)
+    torch.nn.init.normal_(smoother.readout, std=options.spread)
     return observed, smoother.to(options.device)
 
 
@@ -118,6 +119,7 @@ def main() -> None:
     parser.add_argument("--proposal", choices=["smoothing", "filtering"], default="smoothing")
     parser.add_argument("--sampler", choices=list(SAMPLERS), help="by default the engine's own")
     parser.add_argument("--threads", type=int, default=1)
+    parser.add_argument("--spread", type=float, default=0.1, help="of the smoother's readout")
     parser.add_argument("--repeat", type=int, default=3)
     parser.add_argument("--results", type=Path, help="add the lines to this file, which chart.py draws")
     options = parser.parse_args()

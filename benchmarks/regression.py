@@ -30,7 +30,7 @@ def main() -> None:
     slow = False
     for (engine, streams), limit in LIMITS[chosen.device].items():
         options = argparse.Namespace(
-            engine=engine, device=chosen.device, hidden=256, proposal="smoothing", repeat=3, sampler=None
+            engine=engine, device=chosen.device, hidden=256, proposal="smoothing", repeat=3, sampler=None, spread=0.1
         )
         ratios = []
         while len(ratios) < 3 and min(ratios, default=limit + 1) > limit:

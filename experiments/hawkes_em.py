@@ -2,9 +2,9 @@
 
     python experiments/hawkes_em.py
 
-Eight disjoint sets of 250 streams; on each the process is fitted by EM to what is left, to the same as if it were all
+Six disjoint sets of 250 streams; on each the process is fitted by EM to what is left, to the same as if it were all
 (naive), and to the complete streams. Each parameter's estimate is the mean over the sets, its standard error their
-standard deviation over the root of eight. Results go to ``hawkes_em.json`` beside this file.
+standard deviation over the root of six. Results go to ``hawkes_em.json`` beside this file.
 """
 
 from __future__ import annotations
@@ -29,9 +29,10 @@ def parameters(model: rd.Hawkes) -> list[float]:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--sets", type=int, default=8)
+    parser.add_argument("--sets", type=int, default=6)
     parser.add_argument("--streams", type=int, default=250)
-    parser.add_argument("--epochs", type=int, default=60)
+    parser.add_argument("--epochs", type=int, default=30)
+    parser.add_argument("--particles", type=int, default=150)
     parser.add_argument("--runs", type=Path, default=Path("runs/hawkes_em"))
     parser.add_argument("--out", type=Path, default=Path(__file__).with_suffix(".json"))
     options = parser.parse_args()
@@ -49,7 +50,15 @@ def main() -> None:
         seen, _ = missing.censor(complete, seed=100 + number)
         folder = options.runs / str(number)
         fitted = rd.fit_incomplete(
-            rd.Hawkes, seen, missing, seen, filtering=True, particles=20, draws=2, directory=folder / "em", **common
+            rd.Hawkes,
+            seen,
+            missing,
+            seen,
+            filtering=True,
+            particles=options.particles,
+            draws=2,
+            directory=folder / "em",
+            **common,
         )
         found["em"].append(parameters(fitted.model))
         evidence.append([row["train_evidence"] for row in fitted.history])

@@ -29,14 +29,14 @@ def fits() -> tuple[np.ndarray, np.ndarray, list[dict[str, float]]]:
     _, seen = censored(300)
     options = {"epochs": 20, "patience": 20, "averaging": 0.98, "learning_rate": 0.03, **QUIET}
     fitted = rd.fit_incomplete(
-        rd.Hawkes, seen, rd.ByType(0.5), seen[:60], filtering=True, particles=15, draws=2, **options
+        rd.Hawkes, seen, rd.ByType(0.5), seen[:60], filtering=True, particles=100, draws=2, **options
     )
     naive = rd.fit(rd.Hawkes, seen, seen[:60], **options)
     return parameters(fitted.model), parameters(naive), fitted.history
 
 
 def test_em_recovers_a_hawkes_process_from_half_of_its_events(fits):
-    """Standard errors are in ``experiments/hawkes_em.py``: some 0.02 for rates and 0.15 for the decay with 300 streams."""
+    """Standard errors, from ``experiments/hawkes_em.py``, are some 0.02 and for the decay 0.15 with so many streams."""
     by_em, naive, _ = fits
     errors = np.array([0.02] * 6 + [0.15])
     far = np.abs(by_em - parameters(TRUTH)) / errors

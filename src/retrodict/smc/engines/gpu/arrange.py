@@ -17,6 +17,7 @@ def arrange(
     scores,
     keys,
     counts,
+    order,
     edges,
     edge_kind,
     edge_score,
@@ -56,6 +57,7 @@ def arrange(
             tl.store(resampled + at, (kind * 0).to(tl.int8), mask=i <= L)
             count += tl.sum(seen.to(tl.int32), 0)
         tl.store(counts + stream, count)
+        tl.store(order + stream, stream.to(tl.int32))
         for i in range(L + 1):
             for m0 in range(0, M, MB):
                 m = m0 + tl.arange(0, MB)

@@ -43,7 +43,6 @@ class Sweep:
         self.per_round = shape.rows * (2 if shape.atom else 1)  # events added in a round at most
         expected = shape.streams * shape.particles * shape.segments
         self.buffers |= make_nodes(max(expected, 4 * _ROUNDS * self.per_round), shape.device)
-        self.buffers["order"].copy_(torch.arange(shape.streams))
         self.given_rho = torch.zeros(shape.types, dtype=torch.float64, pin_memory=self.on_gpu)
         self.packed: list[Tensor] = []
         self.given = torch.zeros(8, dtype=torch.int64, pin_memory=self.on_gpu)
@@ -193,12 +192,13 @@ class Sweep:
         D, KP, M = shape.hidden, shape.padded_types, shape.particles
         cut: dict[str, Any] = {"D": D, "KP": KP, "BR": t.draw_rows, "BD": min(D, t.draw_depth)}
         cut |= {"parity": parity, "SMOOTH": bool(shape.back_hidden), "EXACT": shape.exact}
-        self._launch(draw, (triton.cdiv(shape.rows, t.draw_rows),), b, cut, t.draw_warps)
+        warps = min(8, t.draw_warps * KP // 16)
+        self._launch(draw, (triton.cdiv(shape.rows, t.draw_rows),), b, cut, warps)
         cut = {"parity": parity, "SCHEME": shape.scheme, "ATOM": shape.atom, "MB": self._block, "LOG": M.bit_length()}
         self._launch(meet, (shape.slots,), b, cut, 1 if self._block <= 64 else 4)
         cut = {"D": D, "BM": t.read_rows, "BN": t.read_columns, "BK": min(D, t.read_depth)}
         groups = (D // t.read_columns, triton.cdiv(shape.rows, t.read_rows))
-        self._launch(read, groups, b, cut | {"EXACT": shape.exact}, t.read_warps, t.read_stages)
+        self._launch(read, groups, b, cut | {"EXACT": shape.exact}, t.read_warps, 2 if shape.exact else t.read_stages)
         self._copy(parity)
 
     @property
