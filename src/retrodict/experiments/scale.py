@@ -48,6 +48,19 @@ def _particles() -> dict[str, tuple[int, ...]]:
     return {"synthetic": (50,), "elevator": (50,), "taxi": (50, 500), "flights": (50,)}
 
 
+def _epochs_p() -> dict[str, int]:
+    return {"elevator": 150, "taxi": 100, "flights": 60}
+
+
+def _epochs_q() -> dict[str, int]:
+    return {"synthetic": 60, "elevator": 100, "taxi": 150, "flights": 60}
+
+
+def _batch_size() -> dict[str, int]:
+    # Of the 500 long elevator streams a batch of 50 would leave ten steps an epoch.
+    return {"synthetic": 50, "elevator": 10, "taxi": 50, "flights": 50}
+
+
 @dataclass(frozen=True)
 class Scale:
     """The sizes of everything; by default the paper's.
@@ -65,10 +78,10 @@ class Scale:
     test_streams: int = 500
     hidden: Mapping[str, int] = field(default_factory=_hidden)
     particles: Mapping[str, tuple[int, ...]] = field(default_factory=_particles)
-    epochs_p: int = 100
-    epochs_q: int = 100
+    epochs_p: Mapping[str, int] = field(default_factory=_epochs_p)
+    epochs_q: Mapping[str, int] = field(default_factory=_epochs_q)
+    batch_size: Mapping[str, int] = field(default_factory=_batch_size)
     patience: int = 10
-    batch_size: int = 50
     rhos: tuple[float, ...] = RHOS
     sensitivity_kinds: tuple[str, ...] = ("elevator", "taxi", "flights")
     chunk: int = 12_500
@@ -109,8 +122,9 @@ QUICK = Scale(
     test_streams=20,
     hidden={"synthetic": 16, "elevator": 16, "taxi": 16, "flights": 16},
     particles={"synthetic": (20,), "elevator": (20,), "taxi": (20,), "flights": (20,)},
-    epochs_p=10,
-    epochs_q=6,
+    epochs_p={"elevator": 12, "taxi": 10, "flights": 10},
+    epochs_q={"synthetic": 6, "elevator": 6, "taxi": 6, "flights": 6},
+    batch_size={"synthetic": 50, "elevator": 4, "taxi": 20, "flights": 20},
     patience=5,
     rhos=(0.1, 0.5, 0.9),
     sensitivity_kinds=("flights",),

@@ -32,7 +32,7 @@ def train_model(place: Place, device: str, dataset: str, seconds: float | None =
         return lambda train: NeuralHawkes.from_streams(train, hidden)
 
     folder = place.model_folder(dataset)
-    model, record = _fit(make, place, dataset, folder, device, place.scale.epochs_p, seconds)
+    model, record = _fit(make, place, dataset, folder, device, place.scale.epochs_p[kind_of(dataset)], seconds)
     scores = {name: _nats(model, part) for name, part in (("dev", splits.dev), ("test", splits.test))}
     return {"hidden": hidden, **record, "nats_per_event": scores}
 
@@ -49,7 +49,8 @@ def train_smoother(
         return Smoothing(place.model(dataset), missing, hidden)
 
     folder = place.smoother_folder(dataset, setting, way)
-    smoother, record = _fit(make, place, dataset, folder, device, place.scale.epochs_q, seconds, **WAYS[way])
+    epochs = place.scale.epochs_q[kind_of(dataset)]
+    smoother, record = _fit(make, place, dataset, folder, device, epochs, seconds, **WAYS[way])
     return {"hidden": hidden, **record, "dev_log_q": smoother.training_record["dev_log_likelihood_per_event"]}
 
 
@@ -75,7 +76,7 @@ def _fit(
             dev,
             directory=folder,
             epochs=min(goal, epochs),
-            batch_size=place.scale.batch_size,
+            batch_size=place.scale.batch_size[kind_of(dataset)],
             patience=place.scale.patience,
             seed=place.scale.seed,
             device=device,
