@@ -7,6 +7,7 @@ from pathlib import Path
 
 from retrodict.events.atomic import atomic_path, make_folder
 from retrodict.experiments.figures import clouds, curves, tradeoff
+from retrodict.experiments.figures.style import styled
 from retrodict.experiments.findings import Findings
 from retrodict.experiments.page import write_page
 from retrodict.experiments.place import Place, read_json, write_json
@@ -19,7 +20,8 @@ def collect(place: Place, page: Path | None = None) -> list[tuple[Path, str]]:
     write_json(place.folder / "summary.json", summarise(findings))
     summary = read_json(place.folder / "summary.json")  # as it will be read later, rounded
     folder = place.folder / "figures"
-    figures = [*clouds.draw(findings, folder), *tradeoff.draw(findings, folder), *curves.draw(summary, folder)]
+    with styled():
+        figures = [*clouds.draw(findings, folder), *tradeoff.draw(findings, folder), *curves.draw(summary, folder)]
     page = page or place.folder / "results.md"
     make_folder(page.parent)
     with atomic_path(page) as side:

@@ -15,6 +15,11 @@ def table(heading: Sequence[Any], rows: Iterable[Sequence[Any]]) -> str:
     return "\n".join("| " + " | ".join(str(cell) for cell in line) + " |" for line in lines)
 
 
+def number(value: float) -> str:
+    """Four digits, never with an exponent."""
+    return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.4g}"
+
+
 def share(value: float | None) -> str:
     """A percentage, where there is a number."""
     return NOT_RUN if value is None else f"{value:.1%}"
@@ -27,5 +32,5 @@ def p_value(value: float) -> str:
 
 def marked(value: float, least: float) -> str:
     """A number, in bold where it is the least."""
-    text = f"{value:.4g}"
+    text = number(value)
     return f"**{text}**" if value <= least else text

@@ -13,7 +13,7 @@ KINDS = ("synthetic", "elevator", "taxi", "flights")
 
 # What an event too many or too few costs, in the data's own unit of time; the fourth is the middle one.
 COSTS: Mapping[str, tuple[float, ...]] = {
-    "synthetic": (0.02, 0.05, 0.1, 0.2, 0.5, 1.0),
+    "synthetic": (0.1, 0.2, 0.5, 1.0, 2.0, 4.0),
     "elevator": (5.0, 10.0, 20.0, 40.0, 100.0, 200.0),
     "taxi": (0.02, 0.05, 0.1, 0.2, 0.5, 1.0),
     "flights": (0.2, 0.5, 1.0, 2.0, 5.0, 10.0),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from retrodict.experiments.figures.style import name_of, setting_name
-from retrodict.experiments.markdown import NOT_RUN, Picture, marked, p_value, share, table
+from retrodict.experiments.markdown import NOT_RUN, Picture, marked, number, p_value, share, table
 from retrodict.experiments.scale import MIDDLE, SETTINGS
 
 
@@ -71,7 +71,7 @@ def _comparisons(found: dict[str, Any] | None) -> list[list[Any]]:
         [
             name.rsplit(" ", 1)[1],
             "yes" if test["dominates"] else "**no**",
-            f"{test['difference']:+.4g} ({test['relative']:+.1%})",
+            f"{number(test['difference'])} ({test['relative']:+.1%})",
             p_value(test["p"]),
         ]
         for name, test in found["tests"].items()
@@ -81,10 +81,14 @@ def _comparisons(found: dict[str, Any] | None) -> list[list[Any]]:
 def _methods(found: dict[str, Any] | None) -> str:
     if found is None:
         return f"*{NOT_RUN}*"
-    heading = ["mean distance at cost", *(f"{cost:g}" for cost in found["costs"])]
+    heading = ["mean distance at cost", *(f"{cost:g}" for cost in found["costs"]), "ms to impute a stream"]
     lowest = [min(row["distance"][i] for row in found["methods"].values()) for i in range(len(found["costs"]))]
     rows = [
-        [label, *(marked(value, least) for value, least in zip(row["distance"], lowest, strict=True))]
+        [
+            label,
+            *(marked(value, least) for value, least in zip(row["distance"], lowest, strict=True)),
+            "" if row["seconds_per_stream"] is None else number(1e3 * row["seconds_per_stream"]),
+        ]
         for label, row in found["methods"].items()
     ]
     text = table(heading, rows)

@@ -60,7 +60,7 @@ def _figure(groups: list[dict[str, Cloud]], setting: str, most: int) -> Any:
         _panel(place, group)
     for place in list(axes.flat)[len(groups) :]:
         place.set_visible(False)
-    figure.suptitle(f"log q(z* | x) / |z*| of test streams, {setting_name(setting)}", fontsize=11)
+    figure.suptitle(f"log q(z* | x) / |z*| of test streams, missing: {setting_name(setting)}", fontsize=10)
     figure.supxlabel("particle filtering", fontsize=9, color=FILTERING)
     figure.supylabel("particle smoothing", fontsize=9, color=SMOOTHING)
     return figure
@@ -78,7 +78,7 @@ def _panel(axes: Any, group: dict[str, Cloud]) -> None:
         _density(axes, x, y, colour, (low, high))
         axes.scatter(x.mean(), y.mean(), s=22, color="black", zorder=5)
     x, y = max(group.values(), key=lambda cloud: float((cloud[1] - cloud[0]).mean()))
-    arrow = {"arrowstyle": "<->", "color": "black", "lw": 1.2, "shrinkA": 0, "shrinkB": 0}
+    arrow = {"arrowstyle": "<->", "color": "black", "lw": 1.2, "shrinkA": 0, "shrinkB": 0, "mutation_scale": 8}
     axes.annotate("", (x.mean(), y.mean()), (x.mean(), x.mean()), arrowprops=arrow, zorder=4)
     above = np.mean(np.concatenate([b > a for a, b in group.values()]))
     axes.text(0.97, 0.04, f"{above:.1%} above", transform=axes.transAxes, ha="right", fontsize=8)

@@ -7,10 +7,30 @@ from typing import Any
 
 import numpy as np
 
-from retrodict.experiments.figures.style import FILTERING, OTHER, SMOOTHING, name_of, panels, save, setting_name
+from retrodict.experiments.figures.style import (
+    FILTERING,
+    OTHER,
+    SMOOTHING,
+    name_of,
+    panels,
+    plain_ticks,
+    save,
+    setting_name,
+)
 from retrodict.experiments.scale import SETTINGS, kind_of
 
-_BASELINES = ("#666666", "#999999", "#b8860b", "#6a3d9a", "#2a9d8f", "#a65628")
+_COLOURS = {
+    "predict nothing": OTHER,
+    "constant rate (Poisson)": "#b8860b",
+    "median time before each seen event": "#2a9d8f",
+    "paper's configuration": "#6a3d9a",
+    "most probable particle": "#a65628",
+    "filtering": FILTERING,
+    "smoothing": SMOOTHING,
+}
+
+
+_FAMILIES = {"quadrature": "Gauss-Legendre quadrature", "monte-carlo": "Monte Carlo, shared points"}
 
 
 def draw(summary: dict[str, Any], folder: Path) -> list[Path]:
@@ -33,7 +53,7 @@ def _baselines(summary: dict[str, Any]) -> Any:
     handles = {
         label: line for place in axes.flat for line, label in zip(*place.get_legend_handles_labels(), strict=True)
     }
-    figure.legend(handles.values(), handles.keys(), loc="outside lower center", ncols=3, frameon=False, fontsize=8)
+    figure.legend(handles.values(), handles.keys(), loc="outside right upper", frameon=False, fontsize=8)
     figure.supylabel("distance to the truth, relative to predicting nothing", fontsize=9)
     return figure
 
@@ -41,17 +61,15 @@ def _baselines(summary: dict[str, Any]) -> Any:
 def _relative(axes: Any, found: dict[str, Any]) -> None:
     methods = found["methods"]
     nothing = np.array(methods["predict nothing"]["distance"])
-    tones = iter(_BASELINES)
+    most = f"M = {found['particles'][-1]}"
     for label, row in methods.items():
-        family = label.split(",")[0]
-        ours = {"filtering": FILTERING, "smoothing": SMOOTHING}.get(family)
-        style = "-" if ours else "--"
-        if ours and label.endswith(f"M = {found['particles'][0]}") and len(found["particles"]) > 1:
-            style = ":"
-        colour = ours or (OTHER if label == "predict nothing" else next(tones))
-        axes.plot(found["costs"], np.array(row["distance"]) / nothing, style, color=colour, marker=".", label=label)
-    axes.set_xscale("log")
-    axes.set_xlabel("cost of an insertion or deletion")
+        words = label.split(", ")
+        style = "-" if words[-1] == most and words[0] in ("filtering", "smoothing") else "--"
+        style = ":" if words[:2] == ["paper's configuration", "filtering"] else style
+        relative = np.array(row["distance"]) / nothing
+        axes.plot(found["costs"], relative, style, color=_COLOURS[words[0]], marker=".", lw=1.2, label=label)
+    axes.set(xscale="log", xlabel="cost of an insertion or deletion")
+    plain_ticks(axes.xaxis, found["costs"])
     axes.set_ylim(bottom=0)
 
 
@@ -74,6 +92,12 @@ def _runtime(summary: dict[str, Any]) -> Any:
             label = f"{count} stream{'s at once' if count > 1 else ' at a time'}"
             place.plot([x(row) for row in chosen], y, "o-", ms=4, color=colour, label=label)
         place.set(xscale="log", yscale="log", xlabel=title)
+        plain_ticks(place.xaxis, [round(x(row)) for row in chosen])
+    low, high = min(place.get_ylim()[0] for place in axes[0]), max(place.get_ylim()[1] for place in axes[0])
+    steps = [a * 10.0**b for b in range(-5, 5) for a in (1, 2, 5)]
+    for place in axes[0]:
+        place.set_ylim(low, high)
+        plain_ticks(place.yaxis, [value for value in steps if low <= value <= high])
     axes[0, 0].set_ylabel("milliseconds per observed event")
     axes[0, 0].legend(frameon=False, fontsize=8)
     figure.suptitle(f"Particle smoothing; on the right {usual} particles", fontsize=10)
@@ -91,12 +115,12 @@ def _integrals(summary: dict[str, Any]) -> Any:
         return None
     figure, axes = panels(1, len(tables), width=3.6)
     for place, (dataset, rows) in zip(axes[0], tables.items(), strict=True):
-        for family, colour in (("quadrature", SMOOTHING), ("monte-carlo", FILTERING)):
+        for family, colour in zip(_FAMILIES, (SMOOTHING, FILTERING), strict=True):
             chosen = sorted((int(name.rsplit("-", 1)[1]), row) for name, row in rows.items() if name.startswith(family))
             x, y = [n for n, _ in chosen], [row["log_weight_rms"] for _, row in chosen]
-            place.plot(x, y, "o-", ms=4, color=colour, label=family.replace("-", " "))
+            place.plot(x, y, "o-", ms=4, color=colour, label=_FAMILIES[family])
         place.set(xscale="log", yscale="log", xlabel="points an interval", title=name_of(dataset))
-        place.set_xticks([1, 2, 4, 8, 20], ["1", "2", "4", "8", "20"])
+        plain_ticks(place.xaxis, [1, 2, 4, 8, 20])
     axes[0, 0].set_ylabel("error of a particle's log weight (rms)")
     axes[0, 0].legend(frameon=False, fontsize=8)
     return figure

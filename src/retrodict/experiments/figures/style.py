@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +11,14 @@ from retrodict.experiments.scale import kind_of
 
 FILTERING, SMOOTHING, OTHER = "#2166ac", "#c0282d", "#7a7a7a"
 NAMES = {"elevator": "Elevator System", "taxi": "NYC Taxi", "flights": "NYC Flights", "synthetic": "Synthetic"}
-FONT: Any = {"font.size": 9, "axes.titlesize": 10, "axes.spines.top": False, "axes.spines.right": False}
+FONT: Any = {
+    "font.size": 9,
+    "axes.titlesize": 9.5,
+    "xtick.labelsize": 8,
+    "ytick.labelsize": 8,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+}
 
 
 def name_of(dataset: str) -> str:
@@ -21,19 +29,36 @@ def name_of(dataset: str) -> str:
 
 def setting_name(setting: str) -> str:
     """As titles have it."""
-    return "deterministic missingness" if setting == "deterministic" else f"ρ = {setting.removeprefix('rho-')}"
+    return "deterministic" if setting == "deterministic" else f"ρ = {setting.removeprefix('rho-')}"
 
 
 def panels(rows: int, columns: int, width: float = 3.1, height: float = 2.9) -> tuple[Any, Any]:
     """A figure without a window, and its axes [rows, columns]."""
-    import matplotlib as mpl
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
-    with mpl.rc_context(FONT):
-        figure = Figure(figsize=(width * columns, height * rows), layout="constrained")
-        FigureCanvasAgg(figure)
-        return figure, figure.subplots(rows, columns, squeeze=False)
+    figure = Figure(figsize=(width * columns, height * rows), layout="constrained")
+    FigureCanvasAgg(figure)
+    return figure, figure.subplots(rows, columns, squeeze=False)
+
+
+def styled() -> Any:
+    """A context in which figures have our fonts and frames."""
+    import matplotlib as mpl
+
+    return mpl.rc_context(FONT)
+
+
+def plain_ticks(axis: Any, values: Sequence[float]) -> None:
+    """Ticks of a logarithmic axis at these values, written out."""
+    axis.set_ticks(list(values), [f"{value:g}" for value in values])
+    axis.set_minor_locator(_no_ticks())
+
+
+def _no_ticks() -> Any:
+    from matplotlib.ticker import NullLocator
+
+    return NullLocator()
 
 
 def save(figure: Any, path: Path) -> Path:

@@ -54,9 +54,9 @@ def _figure(findings: Findings, group: dict[str, Pair], setting: str) -> Any:
         place.set_ylabel(_moved(findings, dataset))
     for place in list(axes.flat)[len(group) :]:
         place.set_visible(False)
-    _legend(figure, axes[0, 0])
+    axes[0, 0].legend(frameon=False, fontsize=8, loc="upper right")
     figure.supxlabel("insertions and deletions per missing event", fontsize=9)
-    figure.suptitle(f"Optimal transport distance, one point a cost, {setting_name(setting)}", fontsize=11)
+    figure.suptitle(f"Optimal transport distance, one point a cost, missing: {setting_name(setting)}", fontsize=10)
     return figure
 
 
@@ -76,8 +76,7 @@ def _sensitivity(findings: Findings) -> Any:
                 continue
             _panel(axes[i, j], pair, f"{name_of(dataset)}, ρ = {rho:g}")
             axes[i, j].set_ylabel(_moved(findings, dataset))
-    shown = next(axes[i, j] for i in range(len(scale.rhos)) for j in range(len(datasets)) if axes[i, j].lines)
-    _legend(figure, shown)
+    next(place for place in axes.flat if place.lines).legend(frameon=False, fontsize=8, loc="upper right")
     figure.supxlabel("insertions and deletions per missing event", fontsize=9)
     return figure
 
@@ -85,7 +84,7 @@ def _sensitivity(findings: Findings) -> Any:
 def _moved(findings: Findings, dataset: str) -> str:
     data = findings.result(f"data/{dataset}")
     unit = data["unit"] if data else None
-    return "time moved per missing event" + (f" ({unit}s)" if unit else "")
+    return "time moved per event" + (f" ({unit}s)" if unit else "")
 
 
 def _panel(axes: Any, pair: Pair, title: str) -> None:
@@ -107,7 +106,3 @@ def _panel(axes: Any, pair: Pair, title: str) -> None:
     axes.set_title(title)
     axes.set_ylim(bottom=min(0.0, float(np.min(after.moved_per_event))))
     axes.margins(x=0.12, y=0.12)
-
-
-def _legend(figure: Any, axes: Any) -> None:
-    figure.legend(*axes.get_legend_handles_labels(), loc="outside lower right", ncols=2, frameon=False, fontsize=8)
