@@ -42,6 +42,8 @@ def test_refusals(tmp_path):
         run("log-q", "--data", "elevator=.", *folder)
     with pytest.raises(DataError, match="nothing here"):
         run("log-q", "--data", f"taxi={tmp_path / 'absent'}", *folder)
+    with pytest.raises(DataError, match="no data set 'bus'"):
+        run("log-q", "--only", "bus", *folder)
     with pytest.raises(DataError, match="no stage"):
         run("log-q", "--until", "never", *folder)
 

@@ -9,7 +9,7 @@ import pytest
 from retrodict.errors import DataError
 from retrodict.experiments.jobs import STAGES, Job
 from retrodict.experiments.place import Place, plain, read_json, write_json
-from retrodict.experiments.plan import EXPERIMENTS, all_jobs, until
+from retrodict.experiments.plan import EXPERIMENTS, all_jobs, only, until
 from retrodict.experiments.pool import run_jobs
 from retrodict.experiments.scale import FULL, QUICK, SETTINGS
 from retrodict.experiments.training import EPOCHS_AT_ONCE, train_smoother
@@ -113,6 +113,11 @@ def test_the_full_scale_is_the_papers():
     assert {setting for _, setting in cells} == set(SETTINGS)
     rates = {job.options["setting"] for job in jobs if job.name.startswith("smoothers/taxi")}
     assert rates == {"deterministic", *(f"rho-{rho}" for rho in (0.1, 0.3, 0.5, 0.7, 0.9))}
+
+
+def test_only_some_data_sets():
+    jobs = only(all_jobs(EXPERIMENTS, FULL, {}), ["taxi", "synthetic-3"])
+    assert {job.options["dataset"] for job in jobs} == {"taxi", "synthetic-3"}
 
 
 def test_numbers_survive_the_file(tmp_path):

@@ -26,6 +26,9 @@ def reproduce(
     data: Annotated[
         list[str] | None, typer.Option(help="taxi=DIR or flights=DIR: where streams are that do not come along.")
     ] = None,
+    only: Annotated[
+        list[str] | None, typer.Option(help="Only these data sets: synthetic, synthetic-3, elevator, taxi, flights.")
+    ] = None,
     workers: Annotated[int, typer.Option(help="Jobs at a time, each in a process of its own.", min=1)] = 1,
     device: Annotated[str, typer.Option(help="auto, cpu or cuda.")] = "auto",
     until: Annotated[str | None, typer.Option(help="Stop after a stage: data, models, smoothers or measure.")] = None,
@@ -51,6 +54,7 @@ def reproduce(
     from retrodict.experiments.collect import collect as write_results
     from retrodict.experiments.place import Place
     from retrodict.experiments.plan import EXPERIMENTS, all_jobs
+    from retrodict.experiments.plan import only as of_data
     from retrodict.experiments.plan import until as up_to
     from retrodict.experiments.scale import FULL, QUICK
 
@@ -65,10 +69,11 @@ def reproduce(
     place = Place(output or Path("reproduced-quick" if quick else "reproduced"), scale)
     names = list(EXPERIMENTS) if name is None else [name]
     jobs = all_jobs(names, scale, _sources(data), train_seconds)
+    jobs = up_to(of_data(jobs, only) if only else jobs, until)
     place.claim()
     outcome = None
     if not collect:
-        outcome = _run(up_to(_possible(jobs, place), until), place, workers, _device(device), minutes)
+        outcome = _run(_possible(jobs, place), place, workers, _device(device), minutes)
     if until is None or collect:
         for path, what in write_results(place, page):
             common.wrote(path, what)

@@ -20,7 +20,7 @@ from retrodict.datasets.folder import read_splits
 from retrodict.errors import DataError
 from retrodict.events.atomic import atomic_path, make_folder
 from retrodict.events.stream_set import Splits
-from retrodict.experiments.scale import Scale
+from retrodict.experiments.scale import Scale, way_of
 from retrodict.models.base import Model
 from retrodict.models.store import load_model
 from retrodict.proposals.base import Proposal
@@ -60,7 +60,7 @@ class Place:
 
     def smoother_folder(self, dataset: str, setting: str, way: str) -> Path:
         """A smoothing proposal q, trained our way or the paper's."""
-        return self.folder / "models" / dataset / f"q-{setting}-{way}"
+        return self.folder / "models" / dataset / f"q-{setting}-{way_of(dataset, setting, way)}"
 
     def job_file(self, name: str) -> Path:
         """What a job found."""

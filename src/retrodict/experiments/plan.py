@@ -7,7 +7,7 @@ from importlib import import_module
 
 from retrodict.errors import DataError
 from retrodict.experiments.jobs import STAGES, Job
-from retrodict.experiments.scale import SETTINGS, Scale, kind_of
+from retrodict.experiments.scale import SETTINGS, Scale, kind_of, way_of
 
 # Each is a file with a function ``jobs(scale)``; the sentence says what it shows.
 EXPERIMENTS: Mapping[str, str] = {
@@ -32,7 +32,7 @@ def model_job(dataset: str) -> str:
 
 def smoother_job(dataset: str, setting: str, way: str) -> str:
     """The name of the job that trains q."""
-    return f"smoothers/{dataset}.{setting}.{way}"
+    return f"smoothers/{dataset}.{setting}.{way_of(dataset, setting, way)}"
 
 
 def all_jobs(names: Iterable[str], scale: Scale, sources: Mapping[str, str], seconds: float | None = None) -> list[Job]:
@@ -52,6 +52,15 @@ def all_jobs(names: Iterable[str], scale: Scale, sources: Mapping[str, str], sec
         frontier = more
     chosen = [job for name, job in base.items() if name in wanted] + list(measures.values())
     return sorted(chosen, key=lambda job: STAGES.index(job.stage))
+
+
+def only(jobs: Sequence[Job], names: Sequence[str]) -> list[Job]:
+    """The jobs of some data sets, given by name or kind."""
+    known = {job.options["dataset"] for job in jobs}
+    for name in names:
+        if name not in known and name not in map(kind_of, known):
+            raise DataError(f"there is no data set {name!r} in this", remedy=f"use one of {', '.join(sorted(known))}")
+    return [job for job in jobs if job.options["dataset"] in names or kind_of(job.options["dataset"]) in names]
 
 
 def until(jobs: Sequence[Job], stage: str | None) -> list[Job]:
@@ -76,6 +85,8 @@ def _base_jobs(scale: Scale, sources: Mapping[str, str], seconds: float | None) 
     for way in ("ours", "paper"):
         for dataset in scale.datasets:
             for setting in scale.settings(dataset) if way == "ours" else SETTINGS:
+                if way_of(dataset, setting, way) != way:
+                    continue
                 yield Job(
                     smoother_job(dataset, setting, way),
                     "smoothers",

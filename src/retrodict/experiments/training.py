@@ -19,8 +19,7 @@ from retrodict.models.quadrature import GaussLegendre
 from retrodict.proposals.base import Proposal
 from retrodict.proposals.smoothing import Smoothing
 
-# Ours: fresh masks, and simulated streams where masks cannot vary. The paper's: one mask, the training streams alone.
-WAYS: dict[str, dict[str, Any]] = {"ours": {}, "paper": {"fresh_masks": False, "simulated": 0.0}}
+_PAPER = {"fresh_masks": False, "simulated": 0.0}  # one mask, the training streams alone
 EPOCHS_AT_ONCE = 5  # between looks at the clock, where the time of a fit is limited
 
 
@@ -50,7 +49,10 @@ def train_smoother(
 
     folder = place.smoother_folder(dataset, setting, way)
     epochs = place.scale.epochs_q[kind_of(dataset)]
-    smoother, record = _fit(make, place, dataset, folder, device, epochs, seconds, **WAYS[way])
+    # Ours: fresh masks, and simulated streams where masks cannot vary; synthetic streams are simulated ones anyway.
+    ours = {"simulated": 0.0} if kind_of(dataset) == "synthetic" else {}
+    options: dict[str, Any] = ours if way == "ours" else _PAPER
+    smoother, record = _fit(make, place, dataset, folder, device, epochs, seconds, **options)
     return {"hidden": hidden, **record, "dev_log_q": smoother.training_record["dev_log_likelihood_per_event"]}
 
 
