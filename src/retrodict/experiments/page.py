@@ -49,7 +49,7 @@ def _head(summary: dict[str, Any]) -> str:
     return (
         "# Results\n\n"
         "The experiments of the paper's sections 5 and G, and what they show of this package. Every number comes from "
-        f"`retrodict reproduce` (below); this page is written by `retrodict reproduce --collect`.{quick}\n\n"
+        f"`retrodict reproduce` (below, and in `docs/reproduce.md`); this page is written by it.{quick}\n\n"
         "Distances are optimal transport distances to the truth, means per test stream, in the data's unit of time. "
         "*Smoothing* and *filtering* are ours: quadrature, systematic resampling, exact consensus, smoothers trained "
         "on fresh masks. *The paper's configuration* is multinomial resampling, one random point an interval, local "
@@ -100,7 +100,8 @@ def _how(summary: dict[str, Any]) -> str:
     ]
     return (
         "## How to repeat it\n\n"
-        f"```\nretrodict reproduce --all{quick} --data taxi=DIR --data flights=DIR --workers 16 -o DIR\n```\n\n"
+        f"```\nretrodict reproduce --all{quick} --data taxi=DIR --data flights=DIR --workers 16 -o experiments/results\n"
+        f"retrodict reproduce --all{quick} --collect -o experiments/results --page docs/results.md\n```\n\n"
         "`retrodict reproduce` alone lists the experiments by name. Everything is kept in the folder and nothing is "
         "done twice; `run.json` there holds all sizes. Seeds: the number of a synthetic set is its seed; every other "
         "seed is 0, except the mask of test streams, 1.\n\n"
