@@ -100,7 +100,8 @@ def _how(summary: dict[str, Any]) -> str:
     ]
     return (
         "## How to repeat it\n\n"
-        f"```\nretrodict reproduce --all{quick} --data taxi=DIR --data flights=DIR --workers 16 -o experiments/results\n"
+        f"```\nretrodict reproduce --all{quick} --data taxi=DIR --data flights=DIR --workers 16 "
+        f"-o experiments/results\n"
         f"retrodict reproduce --all{quick} --collect -o experiments/results --page docs/results.md\n```\n\n"
         "`retrodict reproduce` alone lists the experiments by name. Everything is kept in the folder and nothing is "
         "done twice; `run.json` there holds all sizes. Seeds: the number of a synthetic set is its seed; every other "

@@ -17,6 +17,7 @@ from retrodict.experiments.jobs import Job, run_job
 from retrodict.experiments.place import Place
 from retrodict.experiments.scale import Scale
 
+GRACE = 5.0  # seconds that a process has to end by itself
 Report = Callable[[Job, float, str | None], None]
 
 
@@ -137,7 +138,8 @@ class _Crew:
         for process in everyone:
             process.terminate()
         for process in everyone:
-            process.join()
+            process.join(GRACE)
+            process.kill()
         self.idle.clear()
         self.working.clear()
 
@@ -165,5 +167,7 @@ def _serve(pipe: Connection, folder: Path, scale: Scale, device: str) -> None:
             return
         try:
             pipe.send((run_job(job, place, device), None))
+        except KeyboardInterrupt:  # what training makes of the parent's signal
+            return
         except Exception:
             pipe.send((0.0, traceback.format_exc()))
