@@ -71,10 +71,12 @@ def test_two_workers_find_what_one_finds_and_time_that_is_up_loses_nothing(finis
 @pytest.mark.parametrize("workers", [1, 2])
 def test_what_needs_a_failed_job_is_left(workers, tmp_path):
     follower = Job("data/later", "data", "data:prepare", {"dataset": "synthetic-0"}, needs=("data/lost",))
-    outcome = run_jobs([LOST, follower], Place(tmp_path, TINY), workers=workers, device="cpu", report=silent)
+    apart = Job("data/synthetic-0", "data", "data:prepare", {"dataset": "synthetic-0"}, alone=True)
+    outcome = run_jobs([apart, LOST, follower], Place(tmp_path, TINY), workers=workers, device="cpu", report=silent)
     assert "KeyError" in outcome.failed["data/lost"]
     assert outcome.left == ["data/later"]
-    assert not (tmp_path / "jobs").exists()
+    assert outcome.done == ["data/synthetic-0"]
+    assert [path.name for path in tmp_path.glob("jobs/*/*")] == ["synthetic-0.json"]
 
 
 def test_a_smoother_whose_time_was_up_ends_as_one_that_had_time(finished, tmp_path):

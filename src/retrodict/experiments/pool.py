@@ -85,13 +85,14 @@ def _note(job: Job, took: float, error: str | None, waiting: set[str], outcome: 
 
 
 def _start(todo: list[Job], waiting: set[str], crew: _Crew, workers: int, outcome: Outcome) -> None:
-    """Give every free worker the first job that can be done; those that need time measured come last, one by one."""
-    for job in list(todo):
-        if len(crew.busy) >= workers or any(other.alone for other in crew.busy):
-            return
-        others = any(not other.alone for other in todo)
-        if any(need in waiting for need in job.needs) or (job.alone and (crew.busy or others)):
-            continue
+    """Give every free worker the first job that can be done; jobs that measure time come last, one by one."""
+    if any(job.alone for job in crew.busy):
+        return
+    ready = [job for job in todo if not any(need in waiting for need in job.needs)]
+    chosen = [job for job in ready if not job.alone][: workers - len(crew.busy)]
+    if not chosen and not crew.busy:
+        chosen = ready[:1]
+    for job in chosen:
         todo.remove(job)
         crew.give(job)
     if not crew.busy and todo:  # whatever is left needs something that failed

@@ -60,7 +60,7 @@ def _figure(groups: list[dict[str, Cloud]], setting: str, most: int) -> Any:
         _panel(place, group)
     for place in list(axes.flat)[len(groups) :]:
         place.set_visible(False)
-    figure.suptitle(f"log q(z* | x) / |z*| of test streams, missing: {setting_name(setting)}", fontsize=10)
+    figure.suptitle(f"log q(z* | x) / |z*|, {setting_name(setting)}", fontsize=10)
     figure.supxlabel("particle filtering", fontsize=9, color=FILTERING)
     figure.supylabel("particle smoothing", fontsize=9, color=SMOOTHING)
     return figure

@@ -45,7 +45,7 @@ def _baselines(summary: dict[str, Any]) -> Any:
     shown = [d for d in table if kind_of(d) != "synthetic" and all(table[d][s] for s in SETTINGS)]
     if not shown:
         return None
-    figure, axes = panels(len(SETTINGS), len(shown), width=3.6)
+    figure, axes = panels(len(SETTINGS), len(shown), beside=2.7)
     for i, setting in enumerate(SETTINGS):
         for j, dataset in enumerate(shown):
             _relative(axes[i, j], table[dataset][setting])

@@ -32,12 +32,12 @@ def setting_name(setting: str) -> str:
     return "deterministic" if setting == "deterministic" else f"ρ = {setting.removeprefix('rho-')}"
 
 
-def panels(rows: int, columns: int, width: float = 3.1, height: float = 2.9) -> tuple[Any, Any]:
-    """A figure without a window, and its axes [rows, columns]."""
+def panels(rows: int, columns: int, width: float = 3.1, height: float = 2.9, beside: float = 0.0) -> tuple[Any, Any]:
+    """A figure without a window, and its axes [rows, columns]; ``beside`` is room for a legend."""
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
-    figure = Figure(figsize=(width * columns, height * rows), layout="constrained")
+    figure = Figure(figsize=(width * columns + beside, height * rows), layout="constrained")
     FigureCanvasAgg(figure)
     return figure, figure.subplots(rows, columns, squeeze=False)
 

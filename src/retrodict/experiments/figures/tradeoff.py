@@ -56,7 +56,7 @@ def _figure(findings: Findings, group: dict[str, Pair], setting: str) -> Any:
         place.set_visible(False)
     axes[0, 0].legend(frameon=False, fontsize=8, loc="upper right")
     figure.supxlabel("insertions and deletions per missing event", fontsize=9)
-    figure.suptitle(f"Optimal transport distance, one point a cost, missing: {setting_name(setting)}", fontsize=10)
+    figure.suptitle(f"Optimal transport distance, {setting_name(setting)}", fontsize=10)
     return figure
 
 
