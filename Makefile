@@ -1,18 +1,22 @@
 # Two commands do everything on a fresh machine with Python, make and a C++ compiler:
 #   make demo    install and run the main job on embedded data
 #   make test    install and run the linters, the type checker and the tests
+# and a third repeats the paper's experiments, small: make reproduce-quick
 PYTHON ?= python3
 VENV   ?= .venv
 BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.installed
 
-.PHONY: demo test lint clean
+.PHONY: demo test lint reproduce-quick clean
 
 demo: $(STAMP)
 	$(BIN)/retrodict demo
 
 test: lint
 	$(BIN)/pytest
+
+reproduce-quick: $(STAMP)
+	$(BIN)/retrodict reproduce --all --quick --workers 2
 
 lint: $(STAMP)
 	$(BIN)/ruff check .
@@ -27,4 +31,4 @@ $(STAMP): pyproject.toml constraints.txt CMakeLists.txt $(wildcard native/*)
 	touch $(STAMP)
 
 clean:
-	rm -rf $(VENV) build dist demo .pytest_cache .mypy_cache .ruff_cache
+	rm -rf $(VENV) build dist demo reproduced-quick .pytest_cache .mypy_cache .ruff_cache

@@ -1,0 +1,74 @@
+"""How probable the truth is under each proposal: log q(z* | x) / |z*|, one cloud a data set (section 5.3)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from retrodict.events.combine import combine
+from retrodict.events.stream_set import StreamSet
+from retrodict.experiments.data import mechanism, test_pair
+from retrodict.experiments.jobs import Job
+from retrodict.experiments.place import Place
+from retrodict.experiments.plan import model_job, smoother_job
+from retrodict.experiments.scale import SETTINGS, Scale, kind_of
+from retrodict.proposals.base import Proposal
+from retrodict.proposals.filtering import Filtering
+from retrodict.smc.impute import impute
+
+AT_ONCE = 50  # streams
+
+
+def jobs(scale: Scale) -> list[Job]:
+    """One for each data set and setting."""
+    return [
+        Job(
+            f"log-q/{dataset}.{setting}",
+            "measure",
+            "log_q:measure",
+            {"dataset": dataset, "setting": setting},
+            (model_job(dataset), smoother_job(dataset, setting, "ours")),
+        )
+        for dataset in scale.datasets
+        for setting in SETTINGS
+    ]
+
+
+def measure(place: Place, device: str, dataset: str, setting: str) -> dict[str, Any]:
+    """log q of what is missing from each test stream, under filtering and under smoothing.
+
+    Where the model is the true process, also under its exact posterior: log p(x, z) - log p(x), the latter by filtering
+    with many particles.
+    """
+    observed, missing = test_pair(place, dataset, setting)
+    smoother = place.smoother(dataset, setting, "ours", device)
+    filtering = Filtering(smoother.model, mechanism(setting, dataset, observed.types))
+    result = {
+        "missing": missing.lengths,
+        "filtering": log_probs(filtering, observed, missing),
+        "smoothing": log_probs(smoother, observed, missing),
+    }
+    if kind_of(dataset) == "synthetic":
+        result["exact_posterior"] = _exact(filtering, observed, missing, place.scale.evidence_particles)
+    return result
+
+
+@torch.no_grad()
+def log_probs(proposal: Proposal, observed: StreamSet, missing: StreamSet) -> NDArray[np.float64]:
+    """log q(z | x) of each stream, [N]."""
+    parts = [
+        proposal.log_prob(missing[i : i + AT_ONCE], observed[i : i + AT_ONCE]).double().cpu().numpy()
+        for i in range(0, len(observed), AT_ONCE)
+    ]
+    return np.concatenate(parts)
+
+
+@torch.no_grad()
+def _exact(filtering: Filtering, observed: StreamSet, missing: StreamSet, particles: int) -> NDArray[np.float64]:
+    complete, _ = combine(observed, missing)
+    joint = filtering.model.log_likelihood(complete).double().cpu().numpy()
+    joint = joint + filtering.missingness.log_prob(observed, missing).numpy()
+    return joint - impute(observed, filtering, particles, seed=2).log_evidence

@@ -1,0 +1,131 @@
+"""Sections of the results page about proposals and distances."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from retrodict.experiments.figures.style import name_of, setting_name
+from retrodict.experiments.markdown import NOT_RUN, Picture, marked, number, p_value, share, table
+from retrodict.experiments.scale import MIDDLE, SETTINGS
+
+
+def log_q_section(summary: dict[str, Any], picture: Picture) -> str:
+    """The clouds and their numbers."""
+    rows = []
+    for dataset, settings in summary["log_q"].items():
+        for setting, found in settings.items():
+            row = [name_of(dataset), setting_name(setting)]
+            if found is None:
+                rows.append([*row, NOT_RUN, "", "", "", ""])
+                continue
+            exact = (
+                [f"{found['exact_posterior']:.3f}", share(found["exact_better"])]
+                if "exact_better" in found
+                else ["", ""]
+            )
+            numbers = [f"{found['filtering']:.3f}", f"{found['smoothing']:.3f}", share(found["smoothing_better"])]
+            rows.append([*row, *numbers, *exact])
+    heading = [
+        "data set",
+        "missing",
+        "filtering",
+        "smoothing",
+        "smoothing higher",
+        "exact posterior",
+        "posterior higher",
+    ]
+    text = (
+        "## How probable the truth is under each proposal\n\nlog q(z\\* | x), nats per missing event, and on which "
+        "share of the test streams it is higher than under filtering. Where the model is the true process, its exact "
+        "posterior (the evidence estimated with many particles) says what the best proposal could do on streams whose "
+        "end is no event."
+    )
+    pictures = [picture(f"clouds-{s}.png", f"Smoothing against filtering, {setting_name(s)}") for s in SETTINGS]
+    return "\n\n".join([text, *pictures, table(heading, rows)])
+
+
+def decoding_section(summary: dict[str, Any], picture: Picture) -> str:
+    """Trade-off curves, tests, and every method at every cost."""
+    parts = ["## Distance to the truth"]
+    parts += [picture(f"tradeoff-{s}.png", f"Edits against time moved, {setting_name(s)}") for s in SETTINGS]
+    parts += [picture(f"tradeoff-synthetic-{s}.png", f"The same, synthetic sets, {setting_name(s)}") for s in SETTINGS]
+    parts.append(picture("baselines.png", "Distance relative to predicting nothing"))
+    rows = [
+        [name_of(dataset), setting_name(setting), *cells]
+        for dataset, settings in summary["decoding"].items()
+        for setting, found in settings.items()
+        for cells in _comparisons(found)
+    ]
+    heading = ["data set", "missing", "M", "frontier to the left", "difference at the middle cost", "p"]
+    parts.append("Smoothing against filtering with as many particles:\n\n" + table(heading, rows))
+    for dataset, settings in summary["decoding"].items():
+        for setting, found in settings.items():
+            parts.append(f"### {name_of(dataset)}, {setting_name(setting)}\n\n{_methods(found)}")
+    return "\n\n".join(parts)
+
+
+def _comparisons(found: dict[str, Any] | None) -> list[list[Any]]:
+    if not found or not found["tests"]:
+        return [["", NOT_RUN, "", ""]]
+    return [
+        [
+            name.rsplit(" ", 1)[1],
+            "yes" if test["dominates"] else "**no**",
+            f"{number(test['difference'])} ({test['relative']:+.1%})",
+            p_value(test["p"]),
+        ]
+        for name, test in found["tests"].items()
+    ]
+
+
+def _methods(found: dict[str, Any] | None) -> str:
+    if found is None:
+        return f"*{NOT_RUN}*"
+    heading = ["mean distance at cost", *(f"{cost:g}" for cost in found["costs"]), "ms to impute a stream"]
+    lowest = [min(row["distance"][i] for row in found["methods"].values()) for i in range(len(found["costs"]))]
+    rows = [
+        [
+            label,
+            *(marked(value, least) for value, least in zip(row["distance"], lowest, strict=True)),
+            "" if row["seconds_per_stream"] is None else number(1e3 * row["seconds_per_stream"]),
+        ]
+        for label, row in found["methods"].items()
+    ]
+    text = table(heading, rows)
+    against = found.get("against_paper")
+    if against:
+        shares = ", ".join(f"{share:.1%}" for share in against["below_by"])
+        text += (
+            f"\n\nSmoothing with the most particles is below the paper's configuration by {shares} "
+            f"(p = {p_value(against['p'])} at cost {found['costs'][MIDDLE]:g})."
+        )
+    return text
+
+
+def taxi_section(summary: dict[str, Any]) -> str:
+    """The first test streams, for which others have published distances."""
+    if summary["taxi"] is None:
+        return ""
+    parts = ["## The first taxi streams, beside others' figures\n\nAll pick-ups hidden; mean distance per stream."]
+    for count, found in summary["taxi"].items():
+        heading = [f"first {count} test streams, at cost", "0.02", "0.05", "0.1", "0.2", "0.5", "1"]
+        if found is None:
+            parts.append(table(heading, [[NOT_RUN, *[""] * 6]]))
+            continue
+        rows = [[f"*others*: {label}", *(f"{x:.3f}" for x in row)] for label, row in found["others"].items()]
+        rows += [[label, *(f"{x:.3f}" for x in row)] for label, row in found["here"].items()]
+        parts.append(table(heading, rows))
+    return "\n\n".join(parts)
+
+
+def sensitivity_section(summary: dict[str, Any], picture: Picture) -> str:
+    """Smoothing against filtering at other missing rates."""
+    rows = [
+        [name_of(dataset), setting_name(setting), *cells]
+        for dataset, settings in summary["sensitivity"].items()
+        for setting, found in settings.items()
+        for cells in _comparisons(found)
+    ]
+    heading = ["data set", "missing", "M", "frontier to the left", "difference at the middle cost", "p"]
+    figure = picture("sensitivity.png", "Edits against time moved at other missing rates")
+    return f"## Other missing rates\n\n{figure}\n\n" + table(heading, rows)
