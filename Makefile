@@ -13,7 +13,7 @@ demo: $(STAMP)
 	$(BIN)/retrodict demo
 
 test: lint
-	$(BIN)/pytest
+	$(BIN)/pytest -n 2 --dist loadfile
 
 reproduce-quick: $(STAMP)
 	$(BIN)/retrodict reproduce --all --quick --workers 2
