@@ -17,7 +17,7 @@ COLOURS = {"torch": "#999999", "native": "#0072b2", "triton": "#d55e00"}
 def main(source: str, target: str) -> None:
     lines = [json.loads(line) for line in Path(source).read_text(encoding="utf-8").splitlines()]
     chosen = [x for x in lines if x["length"] == 32 and x["particles"] == 50 and "2 threads" not in x["device"]]
-    figure, axes = plt.subplots(figsize=(7, 4.2), layout="constrained")
+    figure, axes = plt.subplots(figsize=(9, 4.2), layout="constrained")
     for engine, device in sorted({(x["engine"], x["device"]) for x in chosen}, key=lambda pair: -slowest(chosen, pair)):
         own = sorted((x for x in chosen if (x["engine"], x["device"]) == (engine, device)), key=lambda x: x["streams"])
         streams, colour = [x["streams"] for x in own], COLOURS[engine]
@@ -30,7 +30,7 @@ def main(source: str, target: str) -> None:
     axes.set(xscale="log", yscale="log", xlabel="streams at once", ylabel="µs per observed event")
     axes.set_title("Particle smoothing, 50 particles, 256 cells, 10 types, half of 32 events missing", fontsize=10)
     axes.grid(True, which="major", alpha=0.3)
-    axes.legend(fontsize=8, frameon=False)
+    axes.legend(fontsize=8, frameon=False, loc="center left", bbox_to_anchor=(1.0, 0.5))
     figure.savefig(target, dpi=150)
 
 

@@ -60,7 +60,9 @@ def measure(length: int, particles: int, options: argparse.Namespace) -> dict[st
     proposal = proposal.to(options.device)
 
     def impute(some: rd.StreamSet, count: int) -> rd.Posterior:
-        return rd.impute(some, proposal, particles=count, seed=0, sampler=options.sampler, rows=options.rows)
+        return rd.impute(
+            some, proposal, particles=count, seed=0, sampler=options.sampler, rows=options.rows, engine=options.engine
+        )
 
     impute(observed[:2], 5)  # warm up
     before = peak_mib(options.device)
@@ -94,7 +96,8 @@ def main() -> None:
     parser.add_argument("--streams", type=int, default=16)
     parser.add_argument("--hidden", type=int, default=256)
     parser.add_argument("--proposal", choices=["smoothing", "filtering"], default="smoothing")
-    parser.add_argument("--sampler", choices=["thinning", "inversion"], default="thinning")
+    parser.add_argument("--sampler", choices=["thinning", "inversion"], help="by default the engine's own")
+    parser.add_argument("--engine", default="auto")
     parser.add_argument("--rows", type=int, default=12_800, help="particles worked on at once")
     parser.add_argument("--device", default="cpu")
     parser.add_argument("--threads", type=int, default=1)
@@ -104,7 +107,7 @@ def main() -> None:
     if options.one:
         print(json.dumps(measure(*options.one, options)))
         return
-    about = {k: getattr(options, k) for k in ("hidden", "proposal", "sampler", "device", "threads")}
+    about = {k: getattr(options, k) for k in ("hidden", "proposal", "engine", "sampler", "device", "threads")}
     print(json.dumps(about))
     cases = [(length, 50) for length in options.lengths] + [(30, count) for count in options.particles]
     lines = []

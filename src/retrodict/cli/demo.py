@@ -23,7 +23,7 @@ _COST, _TOLERANCE = 1.0, 0.5  # hours
 def demo(
     output: Annotated[Path, typer.Option("--output", "-o", help="Folder for what the demo writes.")] = Path("demo"),
     streams: Annotated[int, typer.Option("--number", "-n", help="How many aircraft.", min=1)] = 40,
-    particles: Annotated[int, typer.Option(help="Weighted guesses a stream.", min=1)] = 50,
+    particles: Annotated[int, typer.Option(help="Weighted guesses a stream.", min=1)] = 200,
     seed: common.Seed = 0,
 ) -> None:
     """Hide every departure of some aircraft, impute them, and compare with the truth.

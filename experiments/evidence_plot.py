@@ -1,0 +1,66 @@
+"""Draw the evidence of every epoch of the EM runs: those of hawkes_em, mechanism_em and incomplete.
+
+python experiments/evidence_plot.py docs/images/evidence.png
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+
+import matplotlib.pyplot as plt
+import numpy as np
+
+HERE = Path(__file__).parent
+
+
+def curves() -> dict[str, list[tuple[str, list[float]]]]:
+    """For each panel, labelled curves of log evidence per observed event, by epoch or round."""
+    panels: dict[str, list[tuple[str, list[float]]]] = {}
+    hawkes = read("hawkes_em.json")
+    if hawkes:
+        panels["Hawkes, half missing"] = [(f"set {i}", list(row)) for i, row in enumerate(hawkes["evidence"])]
+    for name in ("taxi", "synthetic"):
+        found = read(f"incomplete_{name}.json")
+        if found:
+            rows = found["history"]
+            panels[f"{name}, neural Hawkes, half missing"] = [
+                ("train", [row["train_evidence"] for row in rows]),
+                ("dev", [-row["dev_loss"] for row in rows]),
+                ("dev, ELBO", [row["dev_elbo"] for row in rows]),
+            ]
+    mechanisms = read("mechanism_em.json")
+    if mechanisms:
+        panels["mechanisms, model known"] = [
+            ("rates by type", mechanisms["rates"]["evidence"]),
+            ("delays", mechanisms["delays"]["evidence"]),
+            ("contextual", mechanisms["context"]["contextual"]["evidence"]),
+            ("by type, where contextual", mechanisms["context"]["rates by type"]["evidence"]),
+        ]
+    return panels
+
+
+def read(name: str) -> dict[str, object] | None:
+    file = HERE / name
+    return json.loads(file.read_text(encoding="utf-8")) if file.exists() else None
+
+
+def main(target: str) -> None:
+    panels = curves()
+    figure, axes = plt.subplots(1, len(panels), figsize=(3.6 * len(panels), 3.2), layout="constrained", squeeze=False)
+    for panel, (title, lines) in zip(axes[0], panels.items(), strict=True):
+        for label, values in lines:
+            shown = np.asarray(values) - (values[-1] if "mechanisms" in title or "Hawkes, half" in title else 0.0)
+            panel.plot(np.arange(1, len(values) + 1), shown, label=label)
+        relative = "mechanisms" in title or title.startswith("Hawkes")
+        panel.set(xlabel="epoch" if "mechanisms" not in title else "round", title=title)
+        panel.set_ylabel("log evidence per observed event" + (", less the last" if relative else ""))
+        panel.title.set_fontsize(9)
+        panel.legend(fontsize=7, frameon=False)
+        panel.grid(alpha=0.3)
+    figure.savefig(target, dpi=140)
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])
