@@ -2,7 +2,7 @@
 
     python experiments/hawkes_em.py
 
-Six disjoint sets of 250 streams; on each the process is fitted by EM to what is left, to the same as if it were all
+Six disjoint sets of 200 streams; on each the process is fitted by EM to what is left, to the same as if it were all
 (naive), and to the complete streams. Each parameter's estimate is the mean over the sets, its standard error their
 standard deviation over the root of six. Results go to ``hawkes_em.json`` beside this file.
 """
@@ -30,9 +30,9 @@ def parameters(model: rd.Hawkes) -> list[float]:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--sets", type=int, default=6)
-    parser.add_argument("--streams", type=int, default=250)
-    parser.add_argument("--epochs", type=int, default=30)
-    parser.add_argument("--particles", type=int, default=150)
+    parser.add_argument("--streams", type=int, default=200)
+    parser.add_argument("--epochs", type=int, default=100)
+    parser.add_argument("--particles", type=int, default=100)
     parser.add_argument("--runs", type=Path, default=Path("runs/hawkes_em"))
     parser.add_argument("--out", type=Path, default=Path(__file__).with_suffix(".json"))
     options = parser.parse_args()
@@ -53,7 +53,7 @@ def main() -> None:
             rd.Hawkes,
             seen,
             missing,
-            seen,
+            seen[:40],
             filtering=True,
             particles=options.particles,
             draws=2,

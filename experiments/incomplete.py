@@ -33,7 +33,8 @@ def main() -> None:
     parser.add_argument("--hidden", type=int, default=64)
     parser.add_argument("--particles", type=int, default=30)
     parser.add_argument("--draws", type=int, default=2)
-    parser.add_argument("--epochs", type=int, default=80)
+    parser.add_argument("--epochs", type=int, default=60)
+    parser.add_argument("--em-epochs", type=int, help="if other than --epochs")
     parser.add_argument("--patience", type=int, default=12)
     parser.add_argument("--most", type=int, help="use only so many training streams")
     parser.add_argument("--threads", type=int, default=1)
@@ -64,7 +65,7 @@ def main() -> None:
         if name == "em":
             fitted = rd.fit_incomplete(
                 make, seen, missing, seen_dev, particles=options.particles, draws=options.draws,
-                directory=folder / name, **common,
+                directory=folder / name, **{**common, "epochs": options.em_epochs or options.epochs},
             )  # fmt: skip
             model, result["history"] = fitted.model, fitted.history
         else:

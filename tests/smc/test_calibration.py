@@ -74,7 +74,7 @@ def p_values(kind: str, smooth: bool, engine: str = "torch", break_it: Callable[
 @pytest.mark.parametrize("kind", ["hawkes", "neural_hawkes"])
 def test_ranks_are_uniform(kind, smooth, engine, record_property):
     values = p_values(kind, smooth, engine)
-    record_property("p_values", [round(v, 3) for v in values])
+    record_property("p_values", [round(float(v), 3) for v in values])
     assert values.min() > 1e-3, values
 
 

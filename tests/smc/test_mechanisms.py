@@ -275,5 +275,5 @@ def z_scores(mechanism, chains, alone, smooth: bool, sampler: str) -> np.ndarray
 def test_hawkes_posteriors_agree_with_mcmc(case, smooth, sampler, record_property):
     """Evidence and six counts within 3 standard errors of the difference."""
     scores = z_scores(*case, smooth, sampler)
-    record_property("z_scores", [round(z, 2) for z in scores])
+    record_property("z_scores", [round(float(z), 2) for z in scores])
     assert np.abs(scores).max() < 3, scores
