@@ -24,25 +24,37 @@ def censored(streams: int, rho=0.5, seed: int = 1) -> tuple[rd.StreamSet, rd.Str
 
 
 @pytest.fixture(scope="module")
-def fits() -> tuple[np.ndarray, np.ndarray, list[dict[str, float]]]:
-    """Parameters by EM and as if nothing were missing, and the metrics of the former's epochs."""
-    _, seen = censored(300)
-    options = {"epochs": 20, "patience": 20, "averaging": 0.98, "learning_rate": 0.03, **QUIET}
+def fits() -> tuple[rd.Hawkes, rd.Hawkes, list[dict[str, float]]]:
+    """By EM, and as if nothing were missing; and the metrics of the former's epochs."""
+    _, seen = censored(200)
+    options = {"epochs": 15, "patience": 15, "averaging": 0.98, "learning_rate": 0.03, **QUIET}
     fitted = rd.fit_incomplete(
-        rd.Hawkes, seen, rd.ByType(0.5), seen[:60], filtering=True, particles=100, draws=2, **options
+        rd.Hawkes, seen, rd.ByType(0.5), seen[:40], filtering=True, particles=20, draws=2, **options
     )
-    naive = rd.fit(rd.Hawkes, seen, seen[:60], **options)
-    return parameters(fitted.model), parameters(naive), fitted.history
+    return fitted.model, rd.fit(rd.Hawkes, seen, seen[:40], **options), fitted.history
 
 
-def test_em_recovers_a_hawkes_process_from_half_of_its_events(fits):
-    """Standard errors, from ``experiments/hawkes_em.py``, are some 0.02 and for the decay 0.15 with so many streams."""
-    by_em, naive, _ = fits
-    errors = np.array([0.02] * 6 + [0.15])
-    far = np.abs(by_em - parameters(TRUTH)) / errors
-    assert far.max() < 3, by_em
-    assert (np.abs(naive - parameters(TRUTH)) / errors).max() > 5
-    assert np.abs(naive - parameters(TRUTH)).sum() > 2 * np.abs(by_em - parameters(TRUTH)).sum()
+def test_em_learns_how_much_happens_when_half_of_it_is_seen(fits):
+    """Mean rates of the fitted processes, known to some 2 %; ``experiments/hawkes_em.py`` has the parameters."""
+
+    def rates(model: rd.Hawkes) -> np.ndarray:
+        return (model.base @ torch.linalg.inv(torch.eye(2) - model.excitation)).detach().numpy()
+
+    by_em, naive, truth = (rates(model) for model in (*fits[:2], TRUTH))
+    np.testing.assert_allclose(by_em, truth, rtol=0.07)
+    np.testing.assert_allclose(naive, truth / 2, rtol=0.1)
+    assert np.abs(parameters(fits[0]) - parameters(TRUTH)).sum() < np.abs(parameters(fits[1]) - parameters(TRUTH)).sum()
+
+
+def test_em_finds_the_rates_of_a_poisson_process():
+    """There the likeliest rate is known: what is seen, over time and the share that is seen."""
+    truth, missing = rd.Poisson([0.8, 0.3]), rd.ByType([0.3, 0.6])
+    seen, _ = missing.censor(rd.simulate(truth, 100, end=10.0, seed=5), seed=6)
+    fitted = rd.fit_incomplete(
+        rd.Poisson, seen, missing, seen, filtering=True, particles=10, draws=4, epochs=25, patience=25, **QUIET
+    )
+    likeliest = np.bincount(seen.event_types, minlength=2) / 1000.0 / (1 - np.array([0.3, 0.6]))
+    np.testing.assert_allclose(fitted.model.rates.detach().numpy(), likeliest, rtol=0.05)
 
 
 def test_the_evidence_rises(fits):

@@ -27,6 +27,7 @@ class Poisson(Model):
     """
 
     kind = "poisson"
+    learning_rate = 0.05
 
     def __init__(self, rates: Sequence[float] | Tensor) -> None:
         super().__init__()
