@@ -74,8 +74,8 @@ def fit_incomplete(
     if learn_missing and complete is None:
         raise ModelError(
             "model and mechanism cannot both be learned from incomplete streams alone: few events seen may be few that "
-            "happened or many that went missing. Give some complete streams (complete=), fix the mechanism, or fix the "
-            "model and use learn_missing."
+            "happened or many that went missing. Give complete streams too, fix the mechanism, or fix the model and "
+            "learn the mechanism alone."
         )
     train, dev = check_data(streams, dev, seed)
     with torch.random.fork_rng(devices=[]):
