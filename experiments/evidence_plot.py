@@ -20,7 +20,7 @@ def curves() -> dict[str, list[tuple[str, list[float]]]]:
     panels: dict[str, list[tuple[str, list[float]]]] = {}
     hawkes = read("hawkes_em.json")
     if hawkes:
-        panels["Hawkes, half missing"] = [(f"set {i}", list(row)) for i, row in enumerate(hawkes["evidence"])]
+        panels["Hawkes, half missing"] = [("train", list(hawkes["evidence"]))]
     for name in ("taxi", "synthetic"):
         found = read(f"incomplete_{name}.json")
         if found:

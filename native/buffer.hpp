@@ -2,7 +2,6 @@
 #pragma once
 
 #include <cstddef>
-#include <cstdlib>
 #include <new>
 #include <type_traits>
 #include <utility>
@@ -19,14 +18,13 @@ public:
     Buffer(Buffer&& other) noexcept : data_(other.data_), size_(other.size_) { other.data_ = nullptr, other.size_ = 0; }
     Buffer(const Buffer&) = delete;
     Buffer& operator=(const Buffer&) = delete;
-    ~Buffer() { std::free(data_); }
+    ~Buffer() { release(); }
 
     // Room for n numbers; what was there is lost where it has to grow.
     void reserve(size_t n) {
         if (n <= size_) return;
-        std::free(data_);
-        data_ = static_cast<T*>(std::aligned_alloc(64, (n * sizeof(T) + 127) / 64 * 64));
-        if (!data_) throw std::bad_alloc();
+        release();
+        data_ = static_cast<T*>(::operator new(n * sizeof(T) + 64, std::align_val_t{64}));
         size_ = n;
     }
 
@@ -36,6 +34,11 @@ public:
     const T& operator[](size_t i) const { return data_[i]; }
 
 private:
+    void release() {
+        if (data_) ::operator delete(data_, std::align_val_t{64});
+        data_ = nullptr, size_ = 0;
+    }
+
     T* data_ = nullptr;
     size_t size_ = 0;
 };

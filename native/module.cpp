@@ -8,6 +8,7 @@
 #include <exception>
 #include <mutex>
 #include <optional>
+#include <system_error>
 #include <thread>
 
 #include "sweep.hpp"
@@ -85,7 +86,12 @@ void share_out(int groups, int threads, Work work) {
         }
     };
     std::vector<std::thread> others;
-    for (int t = 1; t < std::min(threads, groups); t++) others.emplace_back(labour);
+    others.reserve(std::max(threads, 1));
+    try {
+        for (int t = 1; t < std::min(threads, groups); t++) others.emplace_back(labour);
+    } catch (const std::system_error&) {
+        // No more threads to be had: those there are do it.
+    }
     labour();
     for (std::thread& other : others) other.join();
     if (failure) std::rethrow_exception(failure);
@@ -160,7 +166,9 @@ NB_MODULE(RETRODICT_MODULE, m) {
     m.def("best", [] {
 #if defined(__x86_64__)
         __builtin_cpu_init();
-        if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512dq")) return "avx512";
+        if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512dq") &&
+            __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512vl"))
+            return "avx512";
         if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma")) return "avx2";
 #endif
         return "portable";

@@ -97,6 +97,8 @@ def test_delays_are_learned_where_the_model_is_known(tmp_path):
     first = rd.learn_missing(start, seen, rounds=2, particles=10, directory=tmp_path)
     learned = rd.learn_missing(start, seen, rounds=18, particles=10, directory=tmp_path)
     assert learned.evidence[:2] == first.evidence  # it went on with what it found
+    with pytest.raises(rd.TrainingError, match="holds another run"):
+        rd.learn_missing(start, seen[:50], rounds=3, particles=10, directory=tmp_path)
     assert len(learned.evidence) == 18
     means = list(learned.missing.config()["mean"].values())
     assert np.allclose(means, 2.5, atol=0.7), means
@@ -130,6 +132,64 @@ def small_case(**options):
         **QUIET,
         **options,
     )
+
+
+def learning_case(**options):
+    """With everything that EM learns outside of the steps: rates, and an atom at the start."""
+    model = rd.Poisson([0.5, 0.5])
+    model.start_atom = StartAtom(torch.tensor([0.2, 0.5, 0.3], dtype=torch.float64).log())
+    complete = rd.simulate(model, 60, end=6.0, seed=1)
+    seen, _ = rd.ByType([0.5, 0.2]).censor(complete, seed=2)
+    return rd.fit_incomplete(
+        rd.Poisson, seen[:40], rd.ByType([0.3, 0.3]), seen[40:], complete=complete[:20], learn_missing=True,
+        filtering=True, particles=8, **QUIET, **options,
+    )  # fmt: skip
+
+
+def state_of(fitted) -> list[float]:
+    atom = fitted.model.start_atom.log_probs.tolist()
+    return [*fitted.missing.rates(torch.zeros(())).tolist(), *atom, *fitted.model.rates.tolist()]
+
+
+def test_what_is_learned_outside_of_the_steps_is_resumed_too(tmp_path, monkeypatch):
+    whole = learning_case(epochs=4, directory=tmp_path / "whole")
+    plain = incomplete_module.train_objective
+
+    def stop_early(*args, **options):
+        plain(*args, **{**options, "epochs": 2})
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(incomplete_module, "train_objective", stop_early)
+    with pytest.raises(KeyboardInterrupt):
+        learning_case(epochs=4, directory=tmp_path / "cut")
+    monkeypatch.undo()
+    resumed = learning_case(epochs=4, directory=tmp_path / "cut")
+    assert [row["dev_loss"] for row in resumed.history] == [row["dev_loss"] for row in whole.history]
+    assert state_of(resumed) == state_of(whole)
+    again = learning_case(epochs=4, directory=tmp_path / "cut")
+    assert state_of(again) == state_of(whole)
+    assert rd.read_missing(tmp_path / "cut" / "missing.yaml").bind(["0", "1"]).rates(torch.zeros(()))[0] > 0.3
+
+
+def test_mechanisms_that_know_streams_by_name_and_streams_that_cannot_be():
+    complete = rd.simulate(TRUTH, 12, end=20.0, seed=1)
+    windows = rd.Windows(by_stream={name: [(2.0, 9.0)] for name in complete.ids})
+    seen, _ = windows.censor(complete, seed=1)
+    fitted = rd.fit_incomplete(rd.Hawkes, seen, windows, seen, smoother_size=4, particles=5, draws=1, epochs=1, **QUIET)
+    assert np.isfinite(fitted.history[0]["dev_loss"])
+    with pytest.raises(rd.ModelError, match="cannot have been observed under this mechanism"):
+        rd.fit_incomplete(rd.Hawkes, complete, rd.ByType([1.0, 0.0]), particles=5, epochs=1, **QUIET)
+    with pytest.raises(rd.ModelError, match="draws must be at least 1"):
+        rd.fit_incomplete(rd.Hawkes, complete, rd.ByType(0.5), draws=0, **QUIET)
+
+
+def test_the_callers_mechanism_is_left_alone():
+    complete = rd.simulate(TRUTH, 10, end=10.0, seed=1)
+    mechanism = rd.Contextual(["0", "1"], scales=[1.0], rate=0.3)
+    before = mechanism.config()
+    seen, _ = rd.ByType(0.3).censor(complete, seed=1)
+    rd.learn_missing(rd.Filtering(TRUTH, mechanism), seen, rounds=1, particles=5)
+    assert mechanism.config() == before
 
 
 def test_an_interrupted_fit_goes_on_as_if_nothing_had_happened(tmp_path, monkeypatch):

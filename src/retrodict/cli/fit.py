@@ -97,7 +97,9 @@ def fit(
     if incomplete and not missing:
         raise ModelError("--incomplete needs to know what goes missing: give --missing, such as --missing 0.3.")
     if known is not None:
-        _learn_missing(known, train, missing or [], learn_missing, output, seed)
+        if complete or dev:
+            raise ModelError("with a --known model only the mechanism is learned: leave out --complete and --dev.")
+        _learn_missing(known, train, missing or [], learn_missing, output, {"seed": seed, "resume": resume})
         return
 
     from retrodict.train.fitting import fit as run
@@ -184,7 +186,9 @@ def _fit_incomplete(
     )
 
 
-def _learn_missing(known: Path, train: StreamSet, missing: list[str], wanted: bool, output: Path, seed: int) -> None:
+def _learn_missing(
+    known: Path, train: StreamSet, missing: list[str], wanted: bool, output: Path, settings: dict[str, Any]
+) -> None:
     """Learn how events go missing, for a model that stays as it is."""
     from retrodict.models.store import load_model
     from retrodict.proposals import Filtering
@@ -199,7 +203,7 @@ def _learn_missing(known: Path, train: StreamSet, missing: list[str], wanted: bo
         common.err.print(f"round {number + 1}: log evidence {evidence:.4f} nats per observed event", highlight=False)
 
     with common.notes(), _interruptible():
-        learned = learn_missing(Filtering(model, mechanism), train, seed=seed, directory=output, progress=say)
+        learned = learn_missing(Filtering(model, mechanism), train, directory=output, progress=say, **settings)
     common.wrote(
         output / "missing.yaml",
         f"{learned.missing!r}, log evidence {learned.evidence[-1]:.4f} nats per observed event (use it with --missing)",

@@ -59,19 +59,28 @@ def read_missing(path: str | os.PathLike[str]) -> Missingness:
         line = "" if where is None else f", line {where.line + 1}"
         problem = getattr(error, "problem", None) or "it cannot be parsed"
         raise DataError(f"this is no YAML{line}: {problem}", file=path, remedy="correct the file") from None
-    if isinstance(parsed, list) and parsed:
-        parts = [_build(part, path, f"entry {number}, ") for number, part in enumerate(parsed, 1)]
-        return parts[0] if len(parts) == 1 else Either(*parts)
-    return _build(parsed, path, "")
+    return build(parsed, path)
 
 
 def write_missing(mechanism: Missingness, path: str | os.PathLike[str]) -> None:
     """Describe a mechanism in a YAML file that ``read_missing`` and ``--missing`` take."""
+    with atomic_path(Path(path)) as side:
+        Path(side).write_text(yaml.safe_dump(describe(mechanism), sort_keys=False), encoding="utf-8")
+
+
+def describe(mechanism: Missingness) -> Any:
+    """A mechanism as such a file has it: a mapping, or a list of them."""
     parts = mechanism.parts if isinstance(mechanism, Either) else (mechanism,)
     content = [{"mechanism": part.kind, **part.config()} for part in parts]
-    with atomic_path(Path(path)) as side:
-        text = yaml.safe_dump(content if len(content) > 1 else content[0], sort_keys=False)
-        Path(side).write_text(text, encoding="utf-8")
+    return content if len(content) > 1 else content[0]
+
+
+def build(content: Any, path: str | os.PathLike[str] = "") -> Missingness:
+    """The mechanism that a mapping, or a list of them, describes."""
+    if isinstance(content, list) and content:
+        parts = [_build(part, path, f"entry {number}, ") for number, part in enumerate(content, 1)]
+        return parts[0] if len(parts) == 1 else Either(*parts)
+    return _build(content, path, "")
 
 
 def _build(given: Any, path: str | os.PathLike[str], where: str) -> Missingness:

@@ -116,7 +116,7 @@ class Proposal(nn.Module, ABC):
             return rho.to(self.model.dtype) * self.model.bound(state, start, stop)
         reach = self.model.drive_bound(state, start, stop) + extra
         slack = 16 * torch.finfo(self.model.dtype).eps
-        return rho.to(reach.dtype) * self.model.activate(reach + slack * (1 + reach.abs())) * (1 + slack)
+        return rho.to(reach.dtype) * self.model.activate(reach + slack * (1 + reach.abs().clamp(max=1e6))) * (1 + slack)
 
     def log_prob(self, missing: StreamSet, observed: StreamSet, *, integral: Integral | None = None) -> Tensor:
         """log q(z | x) for each stream, [N]: equation (C.2) of the paper."""

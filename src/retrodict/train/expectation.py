@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import copy
 import hashlib
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -22,6 +22,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
+from retrodict.errors import ModelError
 from retrodict.events.batch import batches_by_length
 from retrodict.events.pairs import PairBatch, make_pairs
 from retrodict.events.stream import EventStream
@@ -32,6 +33,7 @@ from retrodict.models.base import Model
 from retrodict.models.quadrature import GaussLegendre
 from retrodict.models.start import first_types
 from retrodict.proposals import Filtering, Proposal, Smoothing
+from retrodict.random import stream_keys
 from retrodict.smc.impute import impute
 from retrodict.smc.posterior import Posterior
 from retrodict.train.mechanism import Completion, completions, maximise
@@ -156,6 +158,8 @@ class ExpectationMaximisation(Objective):
         self.seed, self.particles, self.num_draws = seed, particles, draws
         self.evidence = float("nan")
         self._pair: tuple[StreamSet, StreamSet] | None = None
+        self._ready: tuple[int, list[NDArray[np.int64]]] | None = None  # the epoch of the last E-step, and its batches
+        self._ids = torch.zeros(0, dtype=torch.int64)
         self._weights: NDArray[np.float64] = np.zeros(0)
 
     def options(self) -> dict[str, Any]:
@@ -163,7 +167,7 @@ class ExpectationMaximisation(Objective):
         return {
             "particles": self.particles,
             "draws": self.num_draws,
-            "smoothing": self.learner.has_smoother,
+            "smoother": getattr(self.learner.proposal, "hidden_size", None),
             "learns_missing": self.learns_missing,
         }
 
@@ -171,7 +175,13 @@ class ExpectationMaximisation(Objective):
         """Of all streams, complete ones too."""
         digest = hashlib.blake2b(super().fingerprint().encode(), digest_size=8)
         if self.complete is not None:
-            digest.update(self.complete.event_times.tobytes() + self.complete.offsets.tobytes())
+            for array in (
+                self.complete.event_times,
+                self.complete.event_types,
+                self.complete.offsets,
+                self.complete.ends,
+            ):
+                digest.update(np.ascontiguousarray(array).tobytes())
         return digest.hexdigest()
 
     def metrics(self) -> dict[str, float]:
@@ -184,9 +194,12 @@ class ExpectationMaximisation(Objective):
 
     def epoch_batches(self, batch_size: int, seed: int, epoch: int) -> list[NDArray[np.int64]]:
         """The E-step: complete the streams, under the model as it is; a function of the weights, seed and epoch."""
+        if self._ready is not None and self._ready[0] == epoch:
+            return self._ready[1]
         number = (self.seed + 1) * 1_000_000 + epoch
         self.learner.refresh()
         posterior = self._impute(self.train, self.particles, number)
+        self._check(posterior)
         self.evidence = float(posterior.log_evidence.sum()) / max(self.train.num_events, 1)
         completed = completions(posterior, self.num_draws, number)
         if self.learns_missing:
@@ -198,11 +211,14 @@ class ExpectationMaximisation(Objective):
             shares.append(np.ones(len(self.complete)))
         self._weights = np.concatenate(shares)
         streams = _joined(parts)
+        self._ids = stream_keys(0, [name for part in parts for name in part.ids])
         self._learn_start(streams)
         # Censored part by part: a mechanism may know streams by their ids.
         pairs = [self.learner.missing.censor(part, number + 1_000_003 * i) for i, part in enumerate(parts)]
         self._pair = (_joined([observed for observed, _ in pairs]), _joined([missing for _, missing in pairs]))
-        return batches_by_length(streams.lengths, batch_size, np.random.default_rng([seed, epoch]))
+        groups = batches_by_length(streams.lengths, batch_size, np.random.default_rng([seed, epoch]))
+        self._ready = epoch, groups
+        return groups
 
     def _learn_start(self, streams: StreamSet) -> None:
         """What happens at the start instant, where the model has an atom there: shares of completed streams."""
@@ -217,15 +233,17 @@ class ExpectationMaximisation(Objective):
             return Held(self.dev[index])
         assert self._pair is not None
         dtype = self.learner.model.dtype
-        return Completed(
-            make_pairs(*self._pair, index, dtype=dtype), torch.as_tensor(self._weights[index], dtype=dtype)
-        )
+        pairs = make_pairs(*self._pair, index, dtype=dtype)
+        own = {"ids": self._ids[torch.as_tensor(index)]}  # a mechanism may know streams by the names they had
+        pairs = replace(pairs, complete=replace(pairs.complete, **own), observed=replace(pairs.observed, **own))
+        return Completed(pairs, torch.as_tensor(self._weights[index], dtype=dtype))
 
     def loss(self, batch: Completed | Held, training: bool) -> tuple[Tensor, int]:
         """-log p of completed streams, and -log q of what was hidden from them anew; on dev, -log p(x)."""
         if isinstance(batch, Held):
             self.learner.refresh()
             posterior = self._impute(batch.observed, self.particles, _DEV_SEED)
+            self._check(posterior)
             return -torch.as_tensor(posterior.log_evidence.sum()), batch.observed.num_events
         integral, model = GaussLegendre(4), self.learner.model
         total = -(batch.weights * model.batch_log_likelihood(batch.pairs.complete, integral)).sum()
@@ -236,6 +254,16 @@ class ExpectationMaximisation(Objective):
     def events_per_stream(self) -> float:
         """Of a completed stream, by what is observed of it; the unit of steps."""
         return super().events_per_stream() / self.num_draws
+
+    def _check(self, posterior: Posterior) -> None:
+        """Streams that cannot have come about teach nothing."""
+        impossible = np.flatnonzero(~np.isfinite(posterior.log_evidence))
+        if len(impossible):
+            raise ModelError(
+                f"stream {posterior.observed.ids[impossible[0]]!r} and {len(impossible) - 1} more cannot have been "
+                "observed under this mechanism and model: a type that is always missing was seen, or one that the "
+                "model does not know. Correct the mechanism, or leave these streams out."
+            )
 
     def _impute(self, observed: StreamSet, particles: int, seed: int, resample: str | None = "systematic") -> Posterior:
         return impute(observed, self.learner.proposal, particles, seed, resample)

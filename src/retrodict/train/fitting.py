@@ -69,9 +69,7 @@ def fit(
     ``options`` are the objective's: for a proposal ``beta``, ``fresh_masks``, ``simulated``, ``draws``
     (``train/divergence.py``), for a twist ``particles``, ``per_epoch`` (``train/twisting.py``).
     """
-    for name, value in (("epochs", epochs), ("batch_size", batch_size), ("patience", patience)):
-        if value < 1:
-            raise ModelError(f"{name} must be at least 1, but is {value}.")
+    check_settings(epochs=epochs, batch_size=batch_size, patience=patience)
     if learning_rate is not None and not 0 < learning_rate < float("inf"):
         raise ModelError(f"learning_rate must be a positive number, but is {learning_rate}.")
     if not (isinstance(train, StreamSet) and (dev is None or isinstance(dev, StreamSet))):
@@ -151,11 +149,14 @@ def train_objective(
         if not fitting.is_done():
             _run_trainer(trainer, fitting, checkpoint)
     module.to(home)
-    best = SafetensorsCheckpoints().load_checkpoint(run.best)["average"]
+    best = SafetensorsCheckpoints().load_checkpoint(run.best)
+    # Of the best epoch, also what is not trained by steps: an atom at the start, rates that EM learned.
+    prefix = "trained."
+    module.load_state_dict({k.removeprefix(prefix): v for k, v in best["state_dict"].items() if k.startswith(prefix)})
     with torch.no_grad():
         for name, parameter in module.named_parameters():
-            if name in best:
-                parameter.copy_(best[name])
+            if name in best["average"]:
+                parameter.copy_(best["average"][name])
     if isinstance(module, Model | Proposal):
         module.training_record = _record(fitting, time.perf_counter() - began)
     return fitting
@@ -209,6 +210,13 @@ def _record(fitting: Fitting, seconds: float) -> dict[str, Any]:
         "seconds": round(seconds, 1),
         **fitting.settings.as_dict(),
     }
+
+
+def check_settings(**counts: int) -> None:
+    """Numbers of which there must be at least one."""
+    for name, value in counts.items():
+        if value < 1:
+            raise ModelError(f"{name} must be at least 1, but is {value}.")
 
 
 def check_data(train: StreamSet, dev: StreamSet | None, seed: int) -> tuple[StreamSet, StreamSet]:

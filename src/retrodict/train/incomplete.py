@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import copy
 import os
 import tempfile
 from collections.abc import Callable
@@ -19,7 +20,7 @@ from retrodict.missingness.spec import write_missing
 from retrodict.models.base import Model
 from retrodict.proposals import Proposal, Smoothing
 from retrodict.train.expectation import ExpectationMaximisation, Learner
-from retrodict.train.fitting import check_data, prepare, rounded, train_objective
+from retrodict.train.fitting import check_data, check_settings, prepare, rounded, train_objective
 from retrodict.train.module import Settings
 from retrodict.train.run import Run
 
@@ -77,6 +78,10 @@ def fit_incomplete(
             "happened or many that went missing. Give complete streams too, fix the mechanism, or fix the model and "
             "learn the mechanism alone."
         )
+    check_settings(epochs=epochs, batch_size=batch_size, patience=patience, particles=particles, draws=draws)
+    if isinstance(model, Proposal):
+        raise ModelError("a proposal is fitted to complete streams, by rd.fit; give the model itself.")
+    missing = copy.deepcopy(missing)  # what is learned of it is not the caller's
     train, dev = check_data(streams, dev, seed)
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)

@@ -7,6 +7,8 @@ events. Rates by type are then shares of events; delays and networks are fitted 
 
 from __future__ import annotations
 
+import copy
+import hashlib
 import json
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -18,17 +20,18 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from retrodict.errors import ModelError
+from retrodict.errors import ModelError, TrainingError
 from retrodict.events.atomic import atomic_path, make_folder
 from retrodict.events.batch import Batch, batches_by_length, make_batch
 from retrodict.events.combine import combine
 from retrodict.events.stream_set import StreamSet
 from retrodict.missingness.base import Missingness
 from retrodict.missingness.by_type import ByType
-from retrodict.missingness.spec import read_missing, write_missing
+from retrodict.missingness.spec import build, describe, write_missing
 from retrodict.proposals.base import Proposal
 from retrodict.smc.impute import impute
 from retrodict.smc.posterior import Posterior
+from retrodict.train.fitting import check_settings
 
 _LEAST = 1e-6  # rates that are learned stay this far from 0 and 1
 
@@ -57,6 +60,7 @@ def learn_missing(
     draws: int = 4,
     seed: int = 0,
     directory: str | Path | None = None,
+    resume: bool = True,
     progress: Callable[[int, float], None] | None = None,
 ) -> Learned:
     """Learn the mechanism of a proposal from incomplete ``streams``, its model fixed.
@@ -67,10 +71,12 @@ def learn_missing(
     """
     streams = proposal.model.matched(streams)
     unit = streams.axis.unit
-    given, start = proposal.missingness, proposal.missingness.bind(streams.types, unit)
+    given, start = proposal.missingness, copy.deepcopy(proposal.missingness).bind(streams.types, unit)
     if not (isinstance(start, ByType) or list(start.parameters())):
         raise ModelError(f"there is nothing to learn in a {type(start).__name__} mechanism.")
-    learned = _resume(directory) or Learned(start)
+    check_settings(rounds=rounds, particles=particles, draws=draws)
+    identity = _identity(proposal, streams, (particles, draws, seed))
+    learned = (_resume(directory, identity) if resume else None) or Learned(start)
     learned.missing = learned.missing.bind(streams.types, unit)
     try:
         for number in range(len(learned.evidence), rounds):
@@ -80,7 +86,7 @@ def learn_missing(
             completed = completions(posterior, draws, seed * 1_000_003 + number)
             learned.missing = maximise(learned.missing, completed)
             learned.evidence.append(evidence)
-            _keep(directory, learned)
+            _keep(directory, learned, identity)
             if progress is not None:
                 progress(number, evidence)
     finally:
@@ -138,18 +144,35 @@ def completions(posterior: Posterior, count: int, seed: int) -> list[Completion]
     return [Completion(*combine(posterior.observed, missing)) for missing in posterior.draws(count, seed)]
 
 
-def _keep(directory: str | Path | None, learned: Learned) -> None:
-    """``missing.yaml``, which ``--missing`` takes, and ``evidence.json``; the latter last, so that it is not ahead."""
+def _identity(proposal: Proposal, streams: StreamSet, options: tuple[int, ...]) -> str:
+    """A digest of what a run rests on, so that another one is not taken for it."""
+    digest = hashlib.blake2b(repr((options, proposal.missingness)).encode(), digest_size=8)
+    for array in (streams.event_times, streams.event_types, streams.offsets, streams.ends):
+        digest.update(np.ascontiguousarray(array).tobytes())
+    for parameter in proposal.parameters():
+        digest.update(parameter.detach().cpu().numpy().tobytes())
+    return digest.hexdigest()
+
+
+def _keep(directory: str | Path | None, learned: Learned, identity: str) -> None:
+    """``missing.yaml``, which ``--missing`` takes, and ``learned.json``, to go on from."""
     if directory is None:
         return
     folder = make_folder(directory)
     write_missing(learned.missing, folder / "missing.yaml")
-    with atomic_path(folder / "evidence.json") as side:
-        Path(side).write_text(json.dumps(learned.evidence) + "\n", encoding="utf-8")
+    content = {"run": identity, "evidence": learned.evidence, "missing": describe(learned.missing)}
+    with atomic_path(folder / "learned.json") as side:
+        Path(side).write_text(json.dumps(content, indent=1) + "\n", encoding="utf-8")
 
 
-def _resume(directory: str | Path | None) -> Learned | None:
-    file = None if directory is None else Path(directory) / "evidence.json"
+def _resume(directory: str | Path | None, identity: str) -> Learned | None:
+    file = None if directory is None else Path(directory) / "learned.json"
     if file is None or not file.exists():
         return None
-    return Learned(read_missing(file.with_name("missing.yaml")), json.loads(file.read_text(encoding="utf-8")))
+    content = json.loads(file.read_text(encoding="utf-8"))
+    if content["run"] != identity:
+        raise TrainingError(
+            f"{directory} holds another run (other streams, model, start or settings). Use another directory, or start "
+            "anew with resume=False."
+        )
+    return Learned(build(content["missing"]), content["evidence"])

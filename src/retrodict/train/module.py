@@ -75,7 +75,8 @@ class Fitting(pl.LightningModule):
 
     def train_dataloader(self) -> DataLoader[Batch]:
         """This epoch's batches, in an order that depends on seed and epoch only."""
-        epoch = self.current_epoch
+        # A resumed trainer first asks for the epoch that was done last: the next one is meant.
+        epoch = max(self.current_epoch, len(self.history))
         groups = self.objective.epoch_batches(self.settings.batch_size, self.settings.seed, epoch)
         return DataLoader(
             groups,  # type: ignore[arg-type]

@@ -17,7 +17,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from retrodict.errors import RunawayError
+from retrodict.errors import ModelError, RunawayError
 from retrodict.events.batch import Batch
 from retrodict.missingness.by_type import ByType
 from retrodict.models import Hawkes, Model, NeuralHawkes, Poisson
@@ -41,7 +41,10 @@ def native_module() -> ModuleType | None:
         portable = importlib.import_module("retrodict._native_portable")
     except ImportError:
         return None
-    return importlib.import_module(f"retrodict._native_{portable.best()}")
+    try:
+        return importlib.import_module(f"retrodict._native_{portable.best()}")
+    except ImportError:
+        return portable
 
 
 def _built() -> Any:
@@ -61,8 +64,8 @@ class NativeEngine:
         """Whether it was compiled."""
         if native_module() is None:
             return (
-                "its kernels were not compiled when retrodict was installed, because no C++ compiler was found. "
-                "Install one (such as g++) and install retrodict again."
+                "its kernels were not compiled when retrodict was installed, because no C++ compiler was found, or not "
+                "Python's headers. Install them (such as g++) and install retrodict again."
             )
         return None
 
@@ -89,7 +92,7 @@ class NativeEngine:
 
     def rows_at_once(self, proposal: Proposal) -> int:
         """Enough groups to keep every thread busy, and not so many that results take much memory."""
-        return 12_800 * torch.get_num_threads()
+        return 12_800 * min(torch.get_num_threads(), 8)
 
     def run(self, observed: Batch, proposal: Proposal, keys: Tensor, options: Options) -> Run:
         """Algorithm 1."""
@@ -115,9 +118,12 @@ class NativeEngine:
     def _weights(self, proposal: Proposal) -> tuple[Any, Any]:
         """The packed weights of a proposal's model and of its view of the future, kept until they change."""
         tensors = [*proposal.parameters(), *proposal.buffers()]
-        version = [(t.data_ptr(), t._version) for t in tensors]
+        # The sum as well: changes through ``.data`` leave no version.
+        version = [(t.data_ptr(), t._version, float(t.detach().sum())) for t in tensors]
         known = self._packed.get(proposal)
         if known is None or known[0] != version:
+            if not all(bool(torch.isfinite(t).all()) for t in proposal.parameters() if t.requires_grad):
+                raise ModelError("some weights of this model or proposal are not numbers. Was its training broken off?")
             known = version, (_pack_model(proposal.model), _pack_future(proposal))
             self._packed[proposal] = known
         weights: tuple[Any, Any] = known[1]
