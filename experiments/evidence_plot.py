@@ -48,18 +48,17 @@ def read(name: str) -> dict[str, object] | None:
 
 def main(target: str) -> None:
     panels = curves()
-    figure, axes = plt.subplots(1, len(panels), figsize=(3.6 * len(panels), 3.2), layout="constrained", squeeze=False)
-    for panel, (title, lines) in zip(axes[0], panels.items(), strict=True):
+    figure, axes = plt.subplots(2, 2, figsize=(9, 6), layout="constrained", squeeze=False)
+    for panel, (title, lines) in zip(axes.flat, panels.items(), strict=False):
+        several = "mechanisms" in title  # runs on different streams: only their course can be compared
         for label, values in lines:
-            shown = np.asarray(values) - (values[-1] if "mechanisms" in title or "Hawkes, half" in title else 0.0)
+            shown = np.asarray(values) - (values[-1] if several else 0.0)
             panel.plot(np.arange(1, len(values) + 1), shown, label=label)
-        relative = "mechanisms" in title or title.startswith("Hawkes")
-        panel.set(xlabel="epoch" if "mechanisms" not in title else "round", title=title)
-        panel.set_ylabel("log evidence per observed event" + (", less the last" if relative else ""))
-        panel.title.set_fontsize(9)
-        panel.legend(fontsize=7, frameon=False)
+        panel.set(xlabel="round" if several else "epoch", title=title)
+        panel.set_ylabel("log evidence per observed event" + (",\nless the last" if several else ""))
+        panel.legend(fontsize=8, frameon=False)
         panel.grid(alpha=0.3)
-    figure.savefig(target, dpi=140)
+    figure.savefig(target, dpi=130)
 
 
 if __name__ == "__main__":
