@@ -122,7 +122,7 @@ class NativeEngine:
         version = [(t.data_ptr(), t._version, float(t.detach().sum())) for t in tensors]
         known = self._packed.get(proposal)
         if known is None or known[0] != version:
-            if not all(bool(torch.isfinite(t).all()) for t in proposal.parameters() if t.requires_grad):
+            if any(bool(torch.isnan(t).any()) for t in tensors):
                 raise ModelError("some weights of this model or proposal are not numbers. Was its training broken off?")
             known = version, (_pack_model(proposal.model), _pack_future(proposal))
             self._packed[proposal] = known
