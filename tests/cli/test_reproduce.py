@@ -69,7 +69,9 @@ def test_an_interrupt_leaves_whole_files_and_says_how_to_go_on(tmp_path):
         "--workers",
         "1",
     ]
-    process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
+    # Whoever runs the tests in the background may ignore interrupts: the command must not inherit that.
+    heed = lambda: signal.signal(signal.SIGINT, signal.SIG_DFL)  # noqa: E731
+    process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True, preexec_fn=heed)
     until = time.monotonic() + 60
     while not list(tmp_path.glob("jobs/data/*.json")) and time.monotonic() < until:
         time.sleep(0.1)
