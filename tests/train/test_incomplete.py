@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+
 import numpy as np
 import pytest
 import torch
@@ -134,6 +137,21 @@ def small_case(**options):
     )
 
 
+@contextmanager
+def cut_after_two_epochs(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Inside, a fit is interrupted after its second epoch."""
+    plain = incomplete_module.train_objective
+
+    def stop_early(*args, **options):
+        plain(*args, **{**options, "epochs": 2})
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(incomplete_module, "train_objective", stop_early)
+        with pytest.raises(KeyboardInterrupt):
+            yield
+
+
 def learning_case(**options):
     """With everything that EM learns outside of the steps: rates, and an atom at the start."""
     model = rd.Poisson([0.5, 0.5])
@@ -153,16 +171,8 @@ def state_of(fitted) -> list[float]:
 
 def test_what_is_learned_outside_of_the_steps_is_resumed_too(tmp_path, monkeypatch):
     whole = learning_case(epochs=4, directory=tmp_path / "whole")
-    plain = incomplete_module.train_objective
-
-    def stop_early(*args, **options):
-        plain(*args, **{**options, "epochs": 2})
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr(incomplete_module, "train_objective", stop_early)
-    with pytest.raises(KeyboardInterrupt):
+    with cut_after_two_epochs(monkeypatch):
         learning_case(epochs=4, directory=tmp_path / "cut")
-    monkeypatch.undo()
     resumed = learning_case(epochs=4, directory=tmp_path / "cut")
     assert [row["dev_loss"] for row in resumed.history] == [row["dev_loss"] for row in whole.history]
     assert state_of(resumed) == state_of(whole)
@@ -194,16 +204,8 @@ def test_the_callers_mechanism_is_left_alone():
 
 def test_an_interrupted_fit_goes_on_as_if_nothing_had_happened(tmp_path, monkeypatch):
     whole = small_case(epochs=3, directory=tmp_path / "whole")
-    plain = incomplete_module.train_objective
-
-    def stop_early(*args, **options):
-        plain(*args, **{**options, "epochs": 2})
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr(incomplete_module, "train_objective", stop_early)
-    with pytest.raises(KeyboardInterrupt):
+    with cut_after_two_epochs(monkeypatch):
         small_case(epochs=3, directory=tmp_path / "cut")
-    monkeypatch.undo()
     resumed = small_case(epochs=3, directory=tmp_path / "cut")
     for one, other in zip(whole.model.parameters(), resumed.model.parameters(), strict=True):
         assert torch.equal(one, other)
