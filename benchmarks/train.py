@@ -25,6 +25,7 @@ from timing import timed
 import retrodict as rd
 from retrodict.events.batch import batches_by_length, make_batch
 from retrodict.train.divergence import Divergence
+from retrodict.train.objective import Likelihood, Objective
 
 NODES = 4
 
@@ -33,17 +34,8 @@ def ours(streams: rd.StreamSet, hidden: int, batch_size: int, device: str) -> Ca
     torch.manual_seed(0)
     model = rd.NeuralHawkes.from_streams(streams, hidden).to(device)
     optimizer = torch.optim.Adam(model.parameters(), 1e-3, fused=device == "cuda")
-    generator = np.random.default_rng(0)
-
-    def epoch() -> None:
-        for index in batches_by_length(streams.lengths, batch_size, generator):
-            batch = make_batch(streams, index).to(device)
-            optimizer.zero_grad(set_to_none=True)
-            loss = -model.batch_log_likelihood(batch, rd.GaussLegendre(NODES)).sum() / batch.num_events
-            loss.backward()
-            optimizer.step()
-
-    return epoch
+    objective, number = Likelihood(model, streams, streams[:2]), iter(range(1_000_000))
+    return lambda: train(objective, optimizer, batch_size, next(number))
 
 
 def our_smoother(streams: rd.StreamSet, hidden: int, batch_size: int, device: str) -> Callable[[], None]:
@@ -53,17 +45,16 @@ def our_smoother(streams: rd.StreamSet, hidden: int, batch_size: int, device: st
     objective = Divergence(proposal, streams, streams[:2], simulated=0.0)
     optimizer = torch.optim.Adam((p for p in proposal.parameters() if p.requires_grad), 1e-3, fused=device == "cuda")
     number = iter(range(1_000_000))
+    return lambda: train(objective, optimizer, batch_size, next(number))
 
-    def epoch() -> None:
-        current = next(number)
-        for index in objective.epoch_batches(batch_size, 0, current):
-            batch = objective.batch(streams, index, current).to(device)
-            optimizer.zero_grad(set_to_none=True)
-            total, events = objective.loss(batch, True)
-            (total / events).backward()
-            optimizer.step()
 
-    return epoch
+def train(objective: Objective, optimizer: torch.optim.Optimizer, batch_size: int, epoch: int) -> None:
+    """One epoch, as ``rd.fit`` takes its steps."""
+    for index in objective.epoch_batches(batch_size, 0, epoch):
+        optimizer.zero_grad(set_to_none=True)
+        total, events = objective.loss(objective.batch(index, epoch), True)
+        (total / events).backward()
+        optimizer.step()
 
 
 def smoother_floor(streams: rd.StreamSet, hidden: int, batch_size: int, device: str) -> Callable[[], None]:

@@ -7,7 +7,7 @@ gaps between consecutive events, taken in float64 and only then rounded to the m
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 
 import numpy as np
 import torch
@@ -15,7 +15,6 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from retrodict.events.stream_set import StreamSet
-from retrodict.random import stream_keys
 
 
 @dataclass(frozen=True)
@@ -51,6 +50,52 @@ class Batch:
         return Batch(*(getattr(self, f.name).to(device, non_blocking=True) for f in fields(self)))
 
 
+class Packed:
+    """Streams as flat tensors on a device, to be padded into batches there.
+
+    How long they are is known on the host too, so that nobody has to wait for the device.
+    """
+
+    def __init__(
+        self, streams: StreamSet, device: torch.device | str = "cpu", ids: NDArray[np.int64] | None = None
+    ) -> None:
+        self.lengths = streams.lengths
+        since_start = streams.event_times - np.repeat(streams.starts, self.lengths)
+        self.times = torch.tensor(since_start, device=device)
+        self.types = torch.tensor(streams.event_types, device=device)
+        self.first = torch.tensor(streams.offsets[:-1], device=device)
+        self.counts = torch.tensor(self.lengths, device=device)
+        self.durations = torch.tensor(streams.durations, device=device)
+        self.starts = torch.tensor(streams.starts + streams.axis.since_1970, device=device)
+        self.ids = torch.tensor(streams.id_keys if ids is None else ids, device=device)
+
+    def batch(self, index: NDArray[np.int64], dtype: torch.dtype = torch.float32) -> Batch:
+        """Pad the streams at ``index`` into one batch."""
+        which = torch.tensor(index, dtype=torch.int64).to(self.times.device, non_blocking=True)
+        mask, source = self.places(index, which)
+        durations = self.durations[which]
+        times = torch.where(mask, self.times[source], durations[:, None])
+        types = torch.where(mask, self.types[source], 0)
+        edges = torch.cat([torch.zeros_like(durations[:, None]), times, durations[:, None]], 1)
+        return Batch(
+            times=times,
+            types=types,
+            mask=mask,
+            gaps=edges.diff(dim=1).to(dtype),
+            durations=durations,
+            starts=self.starts[which],
+            index=which,
+            ids=self.ids[which],
+        )
+
+    def places(self, index: NDArray[np.int64], which: Tensor) -> tuple[Tensor, Tensor]:
+        """Which places of a padded batch hold an event, and where in the flat tensors it is, [B, L] each."""
+        width = int(self.lengths[index].max(initial=0))
+        column = torch.arange(width, device=which.device)
+        mask = column < self.counts[which][:, None]
+        return mask, torch.where(mask, self.first[which][:, None] + column, 0)
+
+
 def make_batch(
     streams: StreamSet,
     index: NDArray[np.int64] | None = None,
@@ -60,29 +105,8 @@ def make_batch(
 ) -> Batch:
     """Pad the streams at ``index`` (all by default) into one batch."""
     index = np.arange(len(streams)) if index is None else np.asarray(index)
-    lengths = streams.lengths[index]
-    width = int(lengths.max(initial=0))
-    column = np.arange(width + 1)
-    mask = column[None, :width] < lengths[:, None]
-    source = np.minimum(streams.offsets[index][:, None] + column[None, :width], max(streams.num_events - 1, 0))
-    durations = streams.durations[index]
-    if streams.num_events:
-        times = np.where(mask, streams.event_times[source] - streams.starts[index][:, None], durations[:, None])
-        types = np.where(mask, streams.event_types[source], 0)
-    else:
-        times = np.zeros((len(index), 0))
-        types = np.zeros((len(index), 0), dtype=np.int64)
-    edges = np.concatenate([np.zeros((len(index), 1)), times, durations[:, None]], axis=1)
-    return Batch(
-        times=torch.as_tensor(times, device=device),
-        types=torch.as_tensor(types, device=device),
-        mask=torch.as_tensor(mask, device=device),
-        gaps=torch.as_tensor(np.diff(edges, axis=1), device=device).to(dtype),
-        durations=torch.as_tensor(durations, device=device),
-        starts=torch.as_tensor(streams.starts[index] + streams.axis.since_1970, device=device),
-        index=torch.as_tensor(index, device=device),
-        ids=stream_keys(0, (streams.ids[i] for i in index)).to(device),
-    )
+    batch = Packed(streams[index], device).batch(np.arange(len(index)), dtype)
+    return replace(batch, index=torch.as_tensor(index, device=device))
 
 
 def batches_by_length(

@@ -66,3 +66,20 @@ def combine(observed: StreamSet, missing: StreamSet) -> tuple[StreamSet, NDArray
         observed.ids, observed.types, columns, observed.axis,
     )  # fmt: skip
     return complete, is_missing[order]
+
+
+def observed_first(streams: StreamSet, missing: NDArray[np.bool_]) -> tuple[StreamSet, NDArray[np.bool_]]:
+    """Complete streams and which of their events are missing [E], as ``combine`` would give them.
+
+    Only of events at the same time does the order change.
+    """
+    same = (np.diff(streams.event_times) == 0) & (np.diff(streams.stream_of_event) == 0)
+    if not (same & missing[:-1] & ~missing[1:]).any():
+        return streams, missing
+    order = np.lexsort((missing, streams.event_times, streams.stream_of_event))
+    columns = {name: values[order] for name, values in streams.columns.items()}
+    s = streams
+    ordered = StreamSet.trusted(
+        s.event_times[order], s.event_types[order], s.offsets, s.starts, s.ends, s.ids, s.types, columns, s.axis
+    )
+    return ordered, missing[order]

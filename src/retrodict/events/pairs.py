@@ -9,7 +9,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from retrodict.events.batch import Batch, make_batch
+from retrodict.events.batch import Batch, Packed
 from retrodict.events.combine import combine
 from retrodict.events.stream_set import StreamSet
 
@@ -45,22 +45,39 @@ class PairBatch:
         return PairBatch(self.complete.to(device), self.missing.to(device), self.observed.to(device))
 
 
+class PackedPairs:
+    """Complete streams of which it is known what was observed, on a device, to be padded into batches there.
+
+    ``missing`` [E] says which events are in z; at equal times observed ones come first (``combine``).
+    """
+
+    def __init__(
+        self,
+        complete: StreamSet,
+        missing: NDArray[np.bool_],
+        device: torch.device | str = "cpu",
+        ids: NDArray[np.int64] | None = None,
+    ) -> None:
+        self.complete = Packed(complete, device, ids)
+        self.observed = Packed(complete.keep(~missing), device, ids)
+        self.missing = torch.tensor(missing, device=device)
+
+    def batch(self, index: NDArray[np.int64], dtype: torch.dtype = torch.float32) -> PairBatch:
+        """Pad the streams at ``index``."""
+        complete = self.complete.batch(index, dtype)
+        mask, source = self.complete.places(index, complete.index)
+        return PairBatch(complete, mask & self.missing[source], self.observed.batch(index, dtype))
+
+
 def make_pairs(
     observed: StreamSet,
     missing: StreamSet,
-    index: NDArray[np.int64] | None = None,
     *,
     dtype: torch.dtype = torch.float32,
     device: torch.device | str = "cpu",
 ) -> PairBatch:
-    """Pad the streams at ``index`` (all by default); both sets hold the same streams."""
-    index = np.arange(len(observed)) if index is None else np.asarray(index)
-    complete, is_missing = combine(observed[index], missing[index])
-    batch = make_batch(complete, dtype=dtype, device=device)
-    flags = torch.zeros_like(batch.mask)
-    flags[batch.mask] = torch.as_tensor(is_missing, device=device)
-    seen = make_batch(observed, index, dtype=dtype, device=device)
-    return PairBatch(replace(batch, index=seen.index), flags, seen)
+    """All streams, padded; both sets hold the same ones."""
+    return PackedPairs(*combine(observed, missing), device).batch(np.arange(len(observed)), dtype)
 
 
 def pairs_of_draws(observed: Batch, times: Tensor, types: Tensor, counts: Tensor) -> PairBatch:

@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from retrodict.errors import DataError
 from retrodict.events.stream import EventStream, check_events, same_values
 from retrodict.events.time_axis import TimeAxis
+from retrodict.random import stream_keys
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -49,6 +50,7 @@ class StreamSet:
     types: tuple[str, ...]
     columns: Mapping[str, NDArray[Any]]
     axis: TimeAxis
+    _id_keys: NDArray[np.int64] | None = None
 
     def __init__(
         self,
@@ -153,6 +155,13 @@ class StreamSet:
         """The position of each event's stream, [E]."""
         return np.repeat(np.arange(len(self)), self.lengths)
 
+    @property
+    def id_keys(self) -> NDArray[np.int64]:
+        """A number that follows from each stream's id alone, [N]."""
+        if self._id_keys is None:
+            self._id_keys = stream_keys(0, self.ids).numpy()
+        return self._id_keys
+
     def __len__(self) -> int:
         return len(self.ids)
 
@@ -181,7 +190,7 @@ class StreamSet:
         lengths = self.lengths[which]
         offsets = np.concatenate([[0], np.cumsum(lengths)])
         events = np.repeat(self.offsets[which] - offsets[:-1], lengths) + np.arange(offsets[-1])
-        return StreamSet.trusted(
+        taken = StreamSet.trusted(
             self.event_times[events],
             self.event_types[events],
             offsets,
@@ -192,11 +201,13 @@ class StreamSet:
             {name: values[events] for name, values in self.columns.items()},
             self.axis,
         )
+        taken._id_keys = None if self._id_keys is None else self._id_keys[which]
+        return taken
 
     def keep(self, mask: NDArray[np.bool_]) -> StreamSet:
         """The same streams with only the events where ``mask`` [E] is true."""
         counts = np.concatenate([[0], np.cumsum(mask)])[self.offsets]
-        return StreamSet.trusted(
+        kept = StreamSet.trusted(
             self.event_times[mask],
             self.event_types[mask],
             counts,
@@ -207,6 +218,8 @@ class StreamSet:
             {name: values[mask] for name, values in self.columns.items()},
             self.axis,
         )
+        kept._id_keys = self._id_keys
+        return kept
 
     def split(self, train: float = 0.8, dev: float = 0.1, seed: int = 0) -> Splits:
         """Whole streams at random into train, dev and test (the rest)."""

@@ -148,12 +148,16 @@ class Missingness(ABC):
 
     def censor(self, streams: StreamSet, seed: int = 0) -> tuple[StreamSet, StreamSet]:
         """Hide events at random: (observed, missing). A stream's draw depends on its id, not its place."""
+        hidden = self.hide(streams, seed)
+        return streams.keep(~hidden), streams.keep(hidden)
+
+    def hide(self, streams: StreamSet, seed: int = 0) -> NDArray[np.bool_]:
+        """Which events of complete streams ``censor`` hides, [E]."""
         mechanism = self.bind(streams.types, streams.axis.unit)
         keys = np.repeat(stream_keys(seed, streams.ids).numpy(), streams.lengths)
         number = np.arange(streams.num_events) - np.repeat(streams.offsets[:-1], streams.lengths)
         draws = uniform(torch.as_tensor(keys), torch.as_tensor(number)).numpy()
-        hidden = draws < mechanism.event_rates(streams)
-        return streams.keep(~hidden), streams.keep(hidden)
+        return draws < mechanism.event_rates(streams)
 
     def log_prob(self, observed: StreamSet, missing: StreamSet) -> Tensor:
         """log p_miss of each stream, [N] float64; -inf where the mechanism cannot have done this."""

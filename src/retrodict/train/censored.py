@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from retrodict.events.pairs import PairBatch, make_pairs
+from retrodict.events.combine import observed_first
+from retrodict.events.pairs import PackedPairs, PairBatch
 from retrodict.events.stream_set import StreamSet
 from retrodict.proposals.base import Proposal
 from retrodict.random import split, stream_keys
@@ -23,20 +25,22 @@ class CensoredObjective(Objective):
         self.train, self.dev, self.seed = train, dev, seed
         self.mechanism = proposal.missingness
         self.dtype = proposal.model.dtype
-        self.dev_pair = self.mechanism.censor(dev, _DEV_MASK)
-        self._epoch_pair: tuple[StreamSet, StreamSet] | None = None
+        self._dev = observed_first(dev, self.mechanism.hide(dev, _DEV_MASK))
+        self._packed: dict[tuple[bool, torch.device], PackedPairs] = {}
         self._epoch = 0
 
     def censor(self, streams: StreamSet, epoch: int, *, fresh: bool = True) -> None:
         """Hide events of this epoch's streams, other ones than last time if ``fresh``."""
         mask_seed = (self.seed + 1) * 1_000_000 + (epoch if fresh else 0)
-        self._epoch_pair, self._epoch = self.mechanism.censor(streams, mask_seed), epoch
+        self._censored, self._epoch = observed_first(streams, self.mechanism.hide(streams, mask_seed)), epoch
+        self._packed = {key: packed for key, packed in self._packed.items() if key[0]}
 
-    def batch(self, streams: StreamSet, index: NDArray[np.int64], epoch: int | None) -> PairBatch:
+    def batch(self, index: NDArray[np.int64], epoch: int | None) -> PairBatch:
         """Observed and missing events of some of the streams."""
-        pair = self.dev_pair if epoch is None else self._epoch_pair
-        assert pair is not None
-        return make_pairs(*pair, index, dtype=self.dtype)
+        key = epoch is None, self.device
+        if key not in self._packed:
+            self._packed[key] = PackedPairs(*(self._dev if epoch is None else self._censored), self.device)
+        return self._packed[key].batch(index, self.dtype)
 
     def keys(self, batch: PairBatch, training: bool) -> Tensor:
         """Random keys for drawing particles of these streams, [B]: new ones every epoch, the same ones on dev."""

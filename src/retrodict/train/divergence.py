@@ -88,7 +88,7 @@ class Divergence(CensoredObjective):
         self.censor(streams, epoch, fresh=self.fresh_masks)
         return batches_by_length(streams.lengths, batch_size, np.random.default_rng([seed, epoch]))
 
-    def loss(self, batch: Any, training: bool) -> tuple[Tensor, int]:
+    def loss(self, batch: Any, training: bool) -> tuple[Tensor, Tensor]:
         """The divergence summed over streams, and the number of missing events."""
         total = torch.zeros((), dtype=self.proposal.model.dtype, device=batch.durations.device)
         if self.beta > 0:
@@ -97,7 +97,7 @@ class Divergence(CensoredObjective):
         if self.beta < 1:
             drawn = exclusive(self.proposal, batch.observed, self.keys(batch, training), self.num_draws)
             total = total + (1 - self.beta) * drawn.sum()
-        return total, batch.num_events
+        return total, batch.missing.sum()
 
     def _simulate(self, epoch: int) -> StreamSet:
         """Streams from the model, as long as training streams are and starting when they do."""

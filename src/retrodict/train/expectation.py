@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import copy
 import hashlib
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -24,7 +24,8 @@ from torch import Tensor, nn
 
 from retrodict.errors import ModelError
 from retrodict.events.batch import batches_by_length
-from retrodict.events.pairs import PairBatch, make_pairs
+from retrodict.events.combine import observed_first
+from retrodict.events.pairs import PackedPairs, PairBatch
 from retrodict.events.stream import EventStream
 from retrodict.events.stream_set import StreamSet
 from retrodict.missingness.base import Missingness
@@ -33,7 +34,6 @@ from retrodict.models.base import Model
 from retrodict.models.quadrature import GaussLegendre
 from retrodict.models.start import first_types
 from retrodict.proposals import Filtering, Proposal, Smoothing
-from retrodict.random import stream_keys
 from retrodict.smc.impute import impute
 from retrodict.smc.posterior import Posterior
 from retrodict.train.mechanism import Completion, completions, maximise
@@ -118,20 +118,12 @@ class Completed:
         """Events of the completed streams."""
         return self.pairs.complete.num_events
 
-    def to(self, device: torch.device | str) -> Completed:
-        """The same batch on another device."""
-        return Completed(self.pairs.to(device), self.weights.to(device))
-
 
 @dataclass(frozen=True)
 class Held:
     """Dev streams to be scored by their evidence."""
 
     observed: StreamSet
-
-    def to(self, device: torch.device | str) -> Held:
-        """Streams are put on a device when they are imputed."""
-        return self
 
 
 class ExpectationMaximisation(Objective):
@@ -157,9 +149,8 @@ class ExpectationMaximisation(Objective):
         self.train, self.dev, self.complete = train, dev, complete
         self.seed, self.particles, self.num_draws = seed, particles, draws
         self.evidence = float("nan")
-        self._pair: tuple[StreamSet, StreamSet] | None = None
+        self._packed: PackedPairs | None = None
         self._ready: tuple[int, list[NDArray[np.int64]]] | None = None  # the epoch of the last E-step, and its batches
-        self._ids = torch.zeros(0, dtype=torch.int64)
         self._weights: NDArray[np.float64] = np.zeros(0)
 
     def options(self) -> dict[str, Any]:
@@ -211,11 +202,11 @@ class ExpectationMaximisation(Objective):
             shares.append(np.ones(len(self.complete)))
         self._weights = np.concatenate(shares)
         streams = _joined(parts)
-        self._ids = stream_keys(0, [name for part in parts for name in part.ids])
         self._learn_start(streams)
-        # Censored part by part: a mechanism may know streams by their ids.
-        pairs = [self.learner.missing.censor(part, number + 1_000_003 * i) for i, part in enumerate(parts)]
-        self._pair = (_joined([observed for observed, _ in pairs]), _joined([missing for _, missing in pairs]))
+        # Censored part by part, under the names they had: a mechanism may know streams by them.
+        hidden = [self.learner.missing.hide(part, number + 1_000_003 * i) for i, part in enumerate(parts)]
+        ids = np.concatenate([part.id_keys for part in parts])
+        self._packed = PackedPairs(*observed_first(streams, np.concatenate(hidden)), self.device, ids)
         groups = batches_by_length(streams.lengths, batch_size, np.random.default_rng([seed, epoch]))
         self._ready = epoch, groups
         return groups
@@ -227,29 +218,28 @@ class ExpectationMaximisation(Objective):
             counts = np.bincount(first_types(streams) + 1, self._weights, streams.num_types + 1) + 0.5
             atom.log_probs.copy_(torch.as_tensor(np.log(counts / counts.sum())))
 
-    def batch(self, streams: StreamSet, index: NDArray[np.int64], epoch: int | None) -> Completed | Held:
+    def batch(self, index: NDArray[np.int64], epoch: int | None) -> Completed | Held:
         """Completed streams; dev streams as they are."""
         if epoch is None:
             return Held(self.dev[index])
-        assert self._pair is not None
+        assert self._packed is not None
         dtype = self.learner.model.dtype
-        pairs = make_pairs(*self._pair, index, dtype=dtype)
-        own = {"ids": self._ids[torch.as_tensor(index)]}  # a mechanism may know streams by the names they had
-        pairs = replace(pairs, complete=replace(pairs.complete, **own), observed=replace(pairs.observed, **own))
-        return Completed(pairs, torch.as_tensor(self._weights[index], dtype=dtype))
+        return Completed(
+            self._packed.batch(index, dtype), torch.as_tensor(self._weights[index], dtype=dtype, device=self.device)
+        )
 
-    def loss(self, batch: Completed | Held, training: bool) -> tuple[Tensor, int]:
+    def loss(self, batch: Completed | Held, training: bool) -> tuple[Tensor, Tensor]:
         """-log p of completed streams, and -log q of what was hidden from them anew; on dev, -log p(x)."""
         if isinstance(batch, Held):
             self.learner.refresh()
             posterior = self._impute(batch.observed, self.particles, _DEV_SEED)
             self._check(posterior)
-            return -torch.as_tensor(posterior.log_evidence.sum()), batch.observed.num_events
+            return -torch.as_tensor(posterior.log_evidence.sum()), torch.tensor(batch.observed.num_events)
         integral, model = GaussLegendre(4), self.learner.model
         total = -(batch.weights * model.batch_log_likelihood(batch.pairs.complete, integral)).sum()
         if self.learner.has_smoother:
             total = total - (batch.weights * self.learner.proposal.batch_log_prob(batch.pairs, integral)).sum()
-        return total, round(float((batch.weights[:, None] * batch.pairs.complete.mask).sum()))
+        return total, (batch.weights[:, None] * batch.pairs.complete.mask).sum().round()
 
     def events_per_stream(self) -> float:
         """Of a completed stream, by what is observed of it; the unit of steps."""

@@ -19,6 +19,8 @@ from retrodict.errors import TrainingError
 from retrodict.events.batch import Batch
 from retrodict.train.objective import Objective, mean_loss
 
+_READ_EVERY = 16  # steps of which a GPU's losses are read together: each reading waits for it
+
 
 @dataclass(frozen=True)
 class Settings:
@@ -49,6 +51,7 @@ class Fitting(pl.LightningModule):
         self.trained = objective.module
         self.history: list[dict[str, float]] = []
         self._totals = [0.0, 0.0]
+        self._unread: list[tuple[Tensor, Any, int]] = []  # of the last steps: loss and events, batch, its number
         self._limit = math.inf
         self._clock = time.perf_counter()
         self.plateau: torch.optim.lr_scheduler.ReduceLROnPlateau | None = None
@@ -81,38 +84,52 @@ class Fitting(pl.LightningModule):
         return DataLoader(
             groups,  # type: ignore[arg-type]
             batch_size=None,
-            collate_fn=lambda index: self.objective.batch(self.objective.train, np.asarray(index), epoch),
+            collate_fn=lambda index: self.objective.batch(np.asarray(index), epoch),
         )
 
-    def transfer_batch_to_device(self, batch: Batch, device: torch.device, dataloader_idx: int) -> Batch:
-        """Lightning's hook for batches that are not plain tensors."""
-        return batch.to(device)
+    def transfer_batch_to_device(self, batch: Any, device: torch.device, dataloader_idx: int) -> Any:
+        """An objective makes its batches where its module is."""
+        return batch
 
     def on_fit_start(self) -> None:
         """Anything far worse than where training begins has diverged: no later step will make up for it."""
         if not math.isfinite(self._limit):
-            begin = mean_loss(self.objective, self.settings.batch_size, self.device)
+            begin = mean_loss(self.objective, self.settings.batch_size)
             self._limit = 100 + 20 * abs(begin) if math.isfinite(begin) else math.inf
 
     def on_train_epoch_start(self) -> None:
         """Start this epoch's clock and sums."""
-        self._totals, self._clock = [0.0, 0.0], time.perf_counter()
+        self._totals, self._clock, self._unread = [0.0, 0.0], time.perf_counter(), []
 
-    def training_step(self, batch: Batch, batch_index: int) -> Tensor:
+    def training_step(self, batch: Any, batch_index: int) -> Tensor:
         """Loss per event; refuses NaN and divergence, naming the batch."""
         total, events = self.objective.loss(batch, training=True)
-        value = float(total.detach())
-        per_event = value / (events + len(batch.index))
-        if not math.isfinite(value):
-            self._refuse(batch, batch_index, f"the loss is {value}")
-        if per_event > self._limit:
-            self._refuse(batch, batch_index, f"training diverged: the loss is {per_event:.4g} nats per event")
-        self._totals[0] += value
-        self._totals[1] += events
+        self._unread.append((torch.stack([total.detach().double(), events.double()]), batch, batch_index))
+        if len(self._unread) >= (_READ_EVERY if total.is_cuda else 1):
+            self._read_losses()
         # Every stream counts the same, whatever batch it is in: divided by a batch's own number of events, short
         # streams, which are batched together, would count for more than the likelihood gives them.
         usual = min(self.settings.batch_size, len(self.objective.train)) * self.objective.events_per_stream()
         return total / usual
+
+    def on_train_epoch_end(self) -> None:
+        """Look at the last losses."""
+        self._read_losses()
+
+    def _read_losses(self) -> None:
+        """Add up the losses of the last steps, which a GPU is let run ahead with, and refuse what is not sound."""
+        if not self._unread:
+            return
+        values = torch.stack([pair for pair, _, _ in self._unread]).tolist()
+        for (total, events), (_, batch, batch_index) in zip(values, self._unread, strict=True):
+            per_event = total / (events + len(batch.index))
+            if not math.isfinite(total):
+                self._refuse(batch, batch_index, f"the loss is {total}")
+            if per_event > self._limit:
+                self._refuse(batch, batch_index, f"training diverged: the loss is {per_event:.4g} nats per event")
+            self._totals[0] += total
+            self._totals[1] += events
+        self._unread = []
 
     def configure_gradient_clipping(
         self, optimizer: Any, gradient_clip_val: Any = None, gradient_clip_algorithm: Any = None
@@ -132,7 +149,7 @@ class Fitting(pl.LightningModule):
     def on_validation_epoch_end(self) -> None:
         """Score the averaged weights on dev, record the epoch, adjust the learning rate."""
         with self.averaged():
-            dev = mean_loss(self.objective, self.settings.batch_size, self.device)
+            dev = mean_loss(self.objective, self.settings.batch_size)
             more = self.objective.metrics()
         if not math.isfinite(dev):
             raise TrainingError(
@@ -199,7 +216,7 @@ class Fitting(pl.LightningModule):
         self.history, self._limit = checkpoint["history"], checkpoint["limit"]
         self.average, self._steps = checkpoint["average"], checkpoint["steps"]
 
-    def _refuse(self, batch: Batch, batch_index: int, problem: str) -> None:
+    def _refuse(self, batch: Any, batch_index: int, problem: str) -> None:
         known = self.objective.train.ids
         ids = [known[i] if i < len(known) else "simulated" for i in batch.index.tolist()]
         shown = ", ".join(repr(i) for i in ids[:5]) + (f" and {len(ids) - 5} more" if len(ids) > 5 else "")

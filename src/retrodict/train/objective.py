@@ -14,7 +14,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from retrodict.events.batch import Batch, batches_by_length, make_batch
+from retrodict.events.batch import Batch, Packed, batches_by_length
 from retrodict.events.stream_set import StreamSet
 from retrodict.models.base import Model
 from retrodict.models.quadrature import GaussLegendre, Integral
@@ -28,12 +28,17 @@ class Objective(ABC):
     dev: StreamSet
 
     @abstractmethod
-    def batch(self, streams: StreamSet, index: NDArray[np.int64], epoch: int | None) -> Any:
-        """A batch of these streams; ``epoch`` is None for dev data."""
+    def batch(self, index: NDArray[np.int64], epoch: int | None) -> Any:
+        """A batch of an epoch's training streams, or of dev streams (``epoch`` None), on the module's device."""
 
     @abstractmethod
-    def loss(self, batch: Any, training: bool) -> tuple[Tensor, int]:
-        """Summed loss of the batch, and the number of events it is the sum over."""
+    def loss(self, batch: Any, training: bool) -> tuple[Tensor, Tensor]:
+        """Summed loss of the batch, and the number of events it is the sum over: both may still be being computed."""
+
+    @property
+    def device(self) -> torch.device:
+        """Where the module is."""
+        return next(self.module.parameters()).device
 
     def events_per_stream(self) -> float:
         """Mean number of scored events of a training stream, the unit in which losses are reported."""
@@ -83,22 +88,26 @@ class Likelihood(Objective):
         self.train, self.dev = train, dev
         self.integral = integral or GaussLegendre(4)
         self.dev_integral = dev_integral or GaussLegendre()
+        self._packed: dict[tuple[bool, torch.device], Packed] = {}
 
-    def batch(self, streams: StreamSet, index: NDArray[np.int64], epoch: int | None) -> Batch:
+    def batch(self, index: NDArray[np.int64], epoch: int | None) -> Batch:
         """Complete streams, padded, in the model's precision."""
-        return make_batch(streams, index, dtype=self.model.dtype)
+        key = epoch is None, self.device
+        if key not in self._packed:
+            self._packed[key] = Packed(self.dev if epoch is None else self.train, self.device)
+        return self._packed[key].batch(index, self.model.dtype)
 
-    def loss(self, batch: Batch, training: bool) -> tuple[Tensor, int]:
+    def loss(self, batch: Batch, training: bool) -> tuple[Tensor, Tensor]:
         """-log p summed over streams."""
         integral = self.integral if training else self.dev_integral
-        return -self.model.batch_log_likelihood(batch, integral).sum(), batch.num_events
+        return -self.model.batch_log_likelihood(batch, integral).sum(), batch.mask.sum()
 
 
-def mean_loss(objective: Objective, batch_size: int, device: torch.device) -> float:
+def mean_loss(objective: Objective, batch_size: int) -> float:
     """Loss per event on the dev streams."""
-    total, count = 0.0, 0
+    sums = torch.zeros(2, dtype=torch.float64, device=objective.device)
     with torch.no_grad():
         for index in objective.dev_batches(batch_size):
-            loss, events = objective.loss(objective.batch(objective.dev, index, None).to(device), False)
-            total, count = total + float(loss), count + events
-    return total / max(count, 1)
+            sums = sums + torch.stack([x.to(sums) for x in objective.loss(objective.batch(index, None), False)])
+    total, count = sums.tolist()
+    return total / max(count, 1.0)

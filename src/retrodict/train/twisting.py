@@ -58,7 +58,7 @@ class Twisting(CensoredObjective):
         chosen = generator.permutation(len(self.train))[: self.per_epoch]
         return [chosen[index] for index in batches_by_length(self.train.lengths[chosen], batch_size, generator)]
 
-    def loss(self, batch: Any, training: bool) -> tuple[Tensor, int]:
+    def loss(self, batch: Any, training: bool) -> tuple[Tensor, Tensor]:
         """Summed over observed events, and how many they are."""
         keys = self.keys(batch, training)
         guesses = self._watch(batch.observed, keys, Options(self.particles, systematic, twist=False))
@@ -68,7 +68,7 @@ class Twisting(CensoredObjective):
         own = self.proposal.twist(truth.features[seen])[..., 0]
         shares = torch.log_softmax(guesses.log_weights[seen], 1).to(scores.dtype) + math.log(self.particles)
         total = torch.logsumexp(torch.cat([own, scores + shares], 1), 1) - own[:, 0]
-        return total.sum(), max(int(seen.sum()), 1)
+        return total.sum(), seen.sum()
 
     @torch.no_grad()
     def _watch(self, observed: Batch, keys: Tensor, options: Options, script: Script | None = None) -> _Notes:
