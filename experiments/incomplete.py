@@ -22,13 +22,21 @@ import torch
 from taxi_likelihood import score
 
 import retrodict as rd
-from retrodict.datasets import load
+from retrodict.datasets import load, synthetic
+from retrodict.events.stream_set import Splits
+
+
+def _streams(name: str, source: Path | None, process: int) -> Splits:
+    if name == "synthetic":
+        return synthetic(0, process).streams
+    return load(name, **({"source": source} if source else {}))
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("name", choices=["synthetic", "taxi", "elevator", "flights"])
     parser.add_argument("--from", dest="source", type=Path, help="where the taxi streams are")
+    parser.add_argument("--process", type=int, default=32, help="cells of the process of the synthetic streams")
     parser.add_argument("--rate", type=float, default=0.5)
     parser.add_argument("--hidden", type=int, default=64)
     parser.add_argument("--particles", type=int, default=30)
@@ -44,7 +52,7 @@ def main() -> None:
     options = parser.parse_args()
     torch.set_num_threads(options.threads)
     warnings.simplefilter("ignore", rd.DataNotice)
-    train, dev, test = load(options.name, **({"source": options.source} if options.source else {}))
+    train, dev, test = _streams(options.name, options.source, options.process)
     train = train[: options.most]
     missing = rd.ByType(options.rate)
     seen, seen_dev = (missing.censor(streams, seed)[0] for seed, streams in enumerate((train, dev)))
