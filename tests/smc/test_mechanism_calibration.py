@@ -20,7 +20,7 @@ from tests.conftest import example_model
 from tests.missingness.examples import contextual
 from tests.smc.test_calibration import DRAWS, END, ranks
 
-STREAMS = 300
+STREAMS = 500
 TYPES = ("0", "1", "2")
 MECHANISMS: dict[str, Missingness] = {
     "windows": Windows([(2.5, 0.8)], every=4.0, inside=0.9, outside=0.1),

@@ -16,7 +16,7 @@ from retrodict.models.quadrature import GaussLegendre
 from retrodict.proposals import Smoothing
 from retrodict.random import stream_keys
 from retrodict.smc.sampler import Options, sequential_monte_carlo
-from retrodict.train.divergence import exclusive
+from retrodict.train.divergence import Divergence, exclusive
 from tests.conftest import random_neural_hawkes
 
 RATES, RHO, END = [1.0, 0.6], [0.5, 1.0], 3.0
@@ -140,12 +140,30 @@ def test_a_run_with_another_divergence_is_not_resumed(tmp_path):
 
 
 @pytest.mark.parametrize(("options", "message"), [({"beta": 1.5}, "beta"), ({"simulated": -1.0}, "simulated"),
-                                                  ({"draws": 0}, "draws")])  # fmt: skip
+                                                  ({"draws": 0}, "draws"), ({"redraw": 0}, "redraw")])  # fmt: skip
 def test_bad_options_are_refused(options, message):
     model = random_neural_hawkes(seed=2)
     streams = rd.simulate(model, 5, end=2.0, seed=1)
     with pytest.raises(rd.ModelError, match=message):
         rd.fit(rd.Smoothing(model, rd.ByType(0.5), 4), streams, streams, progress=False, **options)
+
+
+def test_simulated_streams_are_drawn_anew_every_so_many_epochs():
+    model = random_neural_hawkes(seed=2)
+    streams = rd.simulate(model, 6, end=2.0, seed=1)
+    missing = rd.ByType([1.0, 0.0, 0.0])
+
+    def times(objective: Divergence, epoch: int) -> torch.Tensor:
+        objective.epoch_batches(3, 0, epoch)
+        return objective.batch(np.arange(12), epoch).complete.times
+
+    one = Divergence(rd.Smoothing(model, missing, 4), streams, streams, redraw=2)
+    seen = [times(one, epoch) for epoch in range(4)]
+    assert torch.equal(seen[0], seen[1])
+    assert torch.equal(seen[2], seen[3])
+    assert seen[1].shape != seen[2].shape or not torch.equal(seen[1], seen[2])
+    resumed = Divergence(rd.Smoothing(model, missing, 4), streams, streams, redraw=2)
+    assert torch.equal(times(resumed, 3), seen[3])
 
 
 def test_draws_are_paired_with_what_was_observed():

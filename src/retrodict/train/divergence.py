@@ -41,8 +41,8 @@ class Divergence(CensoredObjective):
     ``beta`` 1 is inclusive only, as the paper ended up with. ``fresh_masks`` censors anew every epoch (the paper uses
     one mask throughout). ``simulated`` is how many streams drawn from the model join each epoch, as a share of the
     training streams; by default as many as there are where it is certain which events go missing, so that a fresh mask
-    is the same mask, and none elsewhere (``docs/imputation.md`` says what that gains). ``draws`` is how many draws a
-    stream the exclusive part takes (1: the paper's form).
+    is the same mask, and none elsewhere (``docs/imputation.md`` says what that gains); others are drawn every
+    ``redraw`` epochs. ``draws`` is how many draws a stream the exclusive part takes (1: the paper's form).
     """
 
     def __init__(
@@ -55,6 +55,7 @@ class Divergence(CensoredObjective):
         beta: float = 1.0,
         fresh_masks: bool = True,
         simulated: float | None = None,
+        redraw: int = 1,
         draws: int = 4,
     ) -> None:
         if not 0 <= beta <= 1:
@@ -65,15 +66,20 @@ class Divergence(CensoredObjective):
             simulated = float(bool(((rates == 0) | (rates == 1)).all()))
         if not simulated >= 0:
             raise ModelError(f"simulated, a share of the training streams, must not be negative, but is {simulated!r}.")
-        if not (isinstance(draws, int) and draws > 0):
-            raise ModelError(f"draws must be a positive whole number, but is {draws!r}.")
+        for name, value in (("draws", draws), ("redraw", redraw)):
+            if not (isinstance(value, int) and value > 0):
+                raise ModelError(f"{name} must be a positive whole number, but is {value!r}.")
         super().__init__(proposal, train, dev, seed)
         self.proposal = proposal
         self.beta, self.fresh_masks, self.simulated, self.num_draws = beta, fresh_masks, simulated, draws
+        self.redraw = redraw
+        self._drawn: tuple[int, StreamSet] | None = None  # simulated streams, and since which epoch
 
     def options(self) -> dict[str, Any]:
         """What this divergence is, for a run's identity."""
-        options = {"beta": self.beta, "fresh_masks": self.fresh_masks, "simulated": self.simulated}
+        options: dict[str, Any] = {"beta": self.beta, "fresh_masks": self.fresh_masks, "simulated": self.simulated}
+        if self.redraw != 1:
+            options["redraw"] = self.redraw
         return options if self.beta == 1 else {**options, "draws": self.num_draws}
 
     def events_per_stream(self) -> float:
@@ -84,7 +90,10 @@ class Divergence(CensoredObjective):
         """Censor this epoch's streams; a function of seed and epoch alone."""
         streams = self.train
         if self.simulated > 0:
-            streams = _joined(streams, self._simulate(epoch))
+            since = epoch - epoch % self.redraw
+            if self._drawn is None or self._drawn[0] != since:
+                self._drawn = since, self._simulate(since)
+            streams = _joined(streams, self._drawn[1])
         self.censor(streams, epoch, fresh=self.fresh_masks)
         return batches_by_length(streams.lengths, batch_size, np.random.default_rng([seed, epoch]))
 

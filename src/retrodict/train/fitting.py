@@ -66,7 +66,7 @@ def fit(
     function that makes a model for the training streams. Without ``dev`` a tenth of ``train`` is set aside. Training
     stops after ``patience`` epochs without a better dev log-likelihood, or after ``epochs``. With a ``directory``
     everything is kept there and ``resume`` goes on with what it finds; without one nothing is left behind. Further
-    ``options`` are the objective's: for a proposal ``beta``, ``fresh_masks``, ``simulated``, ``draws``
+    ``options`` are the objective's: for a proposal ``beta``, ``fresh_masks``, ``simulated``, ``redraw``, ``draws``
     (``train/divergence.py``), for a twist ``particles``, ``per_epoch`` (``train/twisting.py``).
     """
     check_settings(epochs=epochs, batch_size=batch_size, patience=patience)
