@@ -104,6 +104,7 @@ def test_every_command_teaches_with_an_example():
         ),
         (["simulate", "{tmp}", "--end", "1", "-o", "{tmp}/x.csv"], "is not a saved model"),
         (["fit", "{trips}", *COLUMNS, "-o", "{trips}", "--epochs", "1"], "cannot make this folder"),
+        (["fit", "{trips}", *COLUMNS, "-o", "{tmp}/x.csv", "--mixing", "8"], "--mixing is for the smoother"),
     ],
 )
 def test_errors_are_one_line_without_a_traceback(arguments, message, trips, tmp_path, monkeypatch, capsys):
@@ -122,6 +123,14 @@ def test_the_installed_command_starts():
     command = [sys.executable, "-c", "from retrodict.cli import main; main()", "--version"]
     done = subprocess.run(command, capture_output=True, text=True, check=True)
     assert done.stdout.startswith("retrodict ")
+
+
+def test_fit_with_a_smoother_that_mixes_past_and_future(tmp_path):
+    truth = rd.Hawkes([0.5, 0.05], [[0.0, 0.9], [0.0, 0.0]], 2.0)
+    rd.write_events(rd.simulate(truth, 20, end=10.0, seed=1), tmp_path / "complete.parquet")
+    options = ["--hidden", "8", "--epochs", "1", "--mixing", "5"]
+    run("fit", str(tmp_path / "complete.parquet"), "-o", str(tmp_path / "model"), "-m", "0.5", *options)
+    assert rd.load_proposal(tmp_path / "model" / "smoother").mixing == 5
 
 
 def test_fit_with_a_smoother_then_impute(tmp_path):

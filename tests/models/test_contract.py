@@ -47,6 +47,39 @@ def test_many_times_at_once_equal_one_time_each(kind):
 
 
 @pytest.mark.parametrize("kind", KINDS)
+def test_features_stay_within_their_range(kind):
+    model = example_model(kind)
+    state = random_state(model, 500, 4, torch.Generator().manual_seed(2))
+    start, length = state.time + 0.1, torch.rand(500, dtype=torch.float64)
+    times = start[:, None] + length[:, None] * torch.linspace(0, 1, 9, dtype=torch.float64)
+    together = model.features(state, times)
+    assert together.shape == (500, 9, model.num_features)
+    apart = torch.stack([model.features(state, times[:, i]) for i in range(9)], 1)
+    torch.testing.assert_close(together, apart, rtol=0, atol=1e-14)
+    low, high = (end[:, None] for end in model.feature_range(state, start, start + length))
+    assert (together >= low - 1e-12).all()
+    assert (together <= high + 1e-12).all()
+    torch.testing.assert_close(together.amin(1), low[:, 0], rtol=0, atol=1e-12)
+
+
+@pytest.mark.parametrize("cut", [False, True])
+@pytest.mark.parametrize("kind", KINDS)
+def test_drives_come_with_the_features_at_the_same_times(kind, cut):
+    model = example_model(kind)
+    batch = make_batch(simulate(model, 6, end=4.0, seed=2), dtype=torch.float64)
+    positions = GaussLegendre(3).nodes((), batch.gaps)[0]
+    if cut:
+        positions = positions * torch.rand(*batch.gaps.shape, 1, dtype=torch.float64)
+    at_events, inside, features = model.drives_and_features(batch, positions)
+    for ours, theirs in zip((at_events, inside), model.drives(batch, positions), strict=True):
+        torch.testing.assert_close(ours, theirs, rtol=0, atol=1e-12)
+    for i, (state, times, end) in enumerate(model._gaps(batch, positions)):
+        both = model.features(state, torch.cat([times, end[:, None]], 1))
+        real = batch.gaps[:, i] > 0
+        torch.testing.assert_close(features[real, i], both[real], rtol=0, atol=1e-12)
+
+
+@pytest.mark.parametrize("kind", KINDS)
 def test_terms_equal_the_five_methods_event_by_event(kind):
     model = example_model(kind)
     streams = simulate(model, 12, end=9.0, seed=2)

@@ -52,6 +52,9 @@ def fit(
         Path | None, typer.Option(help="With --learn-missing: a fitted model to keep as it is, instead of --complete.")
     ] = None,
     hidden: Annotated[int | None, typer.Option(help="LSTM cells; chosen from the data by default.", min=1)] = None,
+    mixing: Annotated[
+        int, typer.Option(help="With --missing: units of the smoother where past and future interact.", min=0)
+    ] = 0,
     epochs: Annotated[int, typer.Option(help="At most so many passes over the data.", min=1)] = 200,
     patience: Annotated[int, typer.Option(help="Stop after so many epochs without a better dev score.", min=1)] = 12,
     batch_size: Annotated[int, typer.Option(help="Streams a step.", min=1)] = 50,
@@ -96,6 +99,8 @@ def fit(
         raise ModelError("--complete, --learn-missing and --known are for --incomplete streams: add that.")
     if incomplete and not missing:
         raise ModelError("--incomplete needs to know what goes missing: give --missing, such as --missing 0.3.")
+    if mixing and (incomplete or not missing):
+        raise ModelError("--mixing is for the smoother of complete streams: give --missing, and not --incomplete.")
     if known is not None:
         if complete or dev:
             raise ModelError("with a --known model only the mechanism is learned: leave out --complete and --dev.")
@@ -130,7 +135,7 @@ def fit(
     record = fitted.training_record
     if missing:
         mechanism = parse_missing(missing, fitted.types or train.types, fitted.time_unit)
-        _fit_smoother(fitted, mechanism, train, dev_streams, output, settings)
+        _fit_smoother(fitted, mechanism, mixing, (train, dev_streams), output, settings)
     common.wrote(
         output,
         f"{escape(model.value)} model, {record['dev_log_likelihood_per_event']:.4f} nats per event on dev "
@@ -139,7 +144,12 @@ def fit(
 
 
 def _fit_smoother(
-    model: Model, missing: Missingness, train: StreamSet, dev: StreamSet | None, output: Path, settings: dict[str, Any]
+    model: Model,
+    missing: Missingness,
+    mixing: int,
+    streams: tuple[StreamSet, StreamSet | None],
+    output: Path,
+    settings: dict[str, Any],
 ) -> None:
     """Train a smoothing proposal for the model into the folder ``smoother``."""
     import torch
@@ -149,9 +159,9 @@ def _fit_smoother(
 
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(settings["seed"])
-        proposal = Smoothing(model, missing, getattr(model, "hidden_size", 32))
+        proposal = Smoothing(model, missing, getattr(model, "hidden_size", 32), mixing)
     with common.notes(), _interruptible():
-        run(proposal, train, dev, directory=output / SMOOTHER, **settings)
+        run(proposal, *streams, directory=output / SMOOTHER, **settings)
     record = proposal.training_record
     common.wrote(
         output / SMOOTHER,

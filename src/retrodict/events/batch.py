@@ -49,6 +49,10 @@ class Batch:
         """The same batch on another device."""
         return Batch(*(getattr(self, f.name).to(device, non_blocking=True) for f in fields(self)))
 
+    def rows(self, which: slice) -> Batch:
+        """Some of its streams."""
+        return Batch(*(getattr(self, f.name)[which] for f in fields(self)))
+
 
 class Packed:
     """Streams as flat tensors on a device, to be padded into batches there.

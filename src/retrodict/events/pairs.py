@@ -44,6 +44,10 @@ class PairBatch:
         """The same batch on another device."""
         return PairBatch(self.complete.to(device), self.missing.to(device), self.observed.to(device))
 
+    def rows(self, which: slice) -> PairBatch:
+        """Some of its streams."""
+        return PairBatch(self.complete.rows(which), self.missing[which], self.observed.rows(which))
+
 
 class PackedPairs:
     """Complete streams of which it is known what was observed, on a device, to be padded into batches there.

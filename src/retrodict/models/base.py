@@ -20,7 +20,7 @@ from __future__ import annotations
 
 import os
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, ClassVar, NamedTuple
 
@@ -95,8 +95,18 @@ class Model(nn.Module, ABC):
         return self.num_types
 
     def features(self, state: Any, t: Tensor) -> Tensor:
-        """What is known of the past at t [...], for a network to read, [..., num_features]: h(t) of a neural model."""
+        """What is known of the past at t, for a network to read: h(t) of a neural model.
+
+        t is [...] or [..., N], and the result [..., num_features] or [..., N, num_features].
+        """
         return self.drive(state, t).clamp(min=-30)
+
+    def feature_range(self, state: Any, start: Tensor, stop: Tensor) -> tuple[Tensor, Tensor]:
+        """Guaranteed bounds of each feature over [start, stop] if no event happens there, [..., num_features] each.
+
+        Only proposals that let past and future interact ask for it.
+        """
+        raise ModelError(f"{type(self).__name__} cannot say within which bounds its features stay: no feature_range.")
 
     def drive_bound(self, state: Any, start: Tensor, stop: Tensor) -> Tensor:
         """A guaranteed upper bound of the drive over [start, stop], [..., K]."""
@@ -116,20 +126,31 @@ class Model(nn.Module, ABC):
         ``positions`` [Q] are fractions of each gap, or [B, L+1, Q] other ones in every gap. Returns [B, L, K] at the
         events (left limits) and [B, L+1, Q, K] inside the gaps; padding holds finite numbers that mean nothing.
         """
+        at_ends, inside = [], []
+        for state, times, end in self._gaps(batch, positions):
+            inside.append(self.drive(state, times))
+            at_ends.append(self.drive(state, end))
+        return torch.stack(at_ends, 1)[:, :-1], torch.stack(inside, 1)
+
+    def drives_and_features(self, batch: Batch, positions: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        """``drives``, and features inside every gap and at its end, [B, L+1, Q+1, num_features]."""
+        features = [
+            self.features(state, torch.cat([times, end[:, None]], 1))
+            for state, times, end in self._gaps(batch, positions)
+        ]
+        return *self.drives(batch, positions), torch.stack(features, 1)
+
+    def _gaps(self, batch: Batch, positions: Tensor) -> Iterator[tuple[Any, Tensor, Tensor]]:
+        """For each gap of complete streams the state in it, the times at ``positions`` [B, Q], and its end [B]."""
         state = self.initial(batch.durations.shape)
-        at_events, inside = [], []
         previous = torch.zeros_like(batch.durations)
         edges = [*batch.times.unbind(1), batch.durations]
         for i, time in enumerate(edges):
             share = positions if positions.dim() == 1 else positions[:, i]
-            times = previous[:, None] + (time - previous)[:, None] * share.to(time.dtype)
-            inside.append(self.drive(state, times))
+            yield state, previous[:, None] + (time - previous)[:, None] * share.to(time.dtype), time
             if i < len(edges) - 1:
-                at_events.append(self.drive(state, time))
                 state = self.update(state, batch.types[:, i], time)
             previous = time
-        empty = inside[0].new_zeros(len(previous), 0, self.num_types)
-        return torch.stack(at_events, 1) if at_events else empty, torch.stack(inside, 1)
 
     @abstractmethod
     def config(self) -> dict[str, Any]:

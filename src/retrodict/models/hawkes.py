@@ -92,6 +92,10 @@ class Hawkes(Model):
         """Intensities only fall until the next event, so the bound is the intensity at ``start``."""
         return self.intensity(state, start)
 
+    def feature_range(self, state: HawkesState, start: Tensor, stop: Tensor) -> tuple[Tensor, Tensor]:
+        """They fall with the intensities, [..., K] each."""
+        return self.features(state, stop), self.features(state, start)
+
     def compensator(self, state: HawkesState, start: Tensor, stop: Tensor) -> Tensor:
         """∫ λ_k in closed form, [..., K]."""
         length = (stop - start).to(self.dtype)[..., None]

@@ -104,12 +104,19 @@ class NeuralHawkes(OwnClock, Model):
         return self.hidden_size
 
     def features(self, state: NeuralState, t: Tensor) -> Tensor:
-        """h(t), [..., D]."""
-        return hidden_at(state.cells, self._elapsed(state, t))
+        """h(t), [..., D] or [..., N, D]."""
+        cells = state.cells
+        if t.dim() > state.time.dim():
+            cells = Cells(*(field.unsqueeze(-2) for field in cells))
+        return hidden_at(cells, self._elapsed(state, t))
+
+    def feature_range(self, state: NeuralState, start: Tensor, stop: Tensor) -> tuple[Tensor, Tensor]:
+        """Each h_d is monotone until the next event: from one end to the other, [..., D] each."""
+        return hidden_range(state.cells, self._elapsed(state, start), self._elapsed(state, stop))
 
     def drive_bound(self, state: NeuralState, start: Tensor, stop: Tensor) -> Tensor:
         """Appendix C.4, with the range of each h_d over this very interval, [..., K]; slack covers rounding."""
-        low, high = hidden_range(state.cells, self._elapsed(state, start), self._elapsed(state, stop))
+        low, high = self.feature_range(state, start, stop)
         upper, lower = self.readout.clamp(min=0), self.readout.clamp(max=0)
         slack = 8 * torch.finfo(self.dtype).eps * (1 + self.readout.abs().sum(1))
         return high @ upper.t() + low @ lower.t() + slack
@@ -142,16 +149,28 @@ class NeuralHawkes(OwnClock, Model):
     def drives(self, batch: Batch, positions: Tensor) -> tuple[Tensor, Tensor]:
         """One scan of the LSTM, then all projections at once; inside, time runs along the first dimension."""
         B, L = batch.types.shape
-        types = batch.types.t()
-        gaps = (batch.gaps / self.time_scale.to(self.dtype)).t().contiguous()
-        bos = types.new_full((1, B), self.boundary)
-        cells, hidden = self.lstm.scan(torch.cat([bos, types]), gaps)
+        cells, hidden, gaps = self._scan(batch)
         if positions.dim() > 1:
             positions = positions.transpose(0, 1)
         elapsed = (gaps[..., None] * positions).flatten(0, 1)
         inside = project(Cells(*(field.flatten(0, 1) for field in cells)), elapsed, self.readout)
         at_events = (hidden[:L] @ self.readout.t()).transpose(0, 1)
         return at_events, inside.unflatten(0, (L + 1, B)).transpose(0, 1)
+
+    def drives_and_features(self, batch: Batch, positions: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        """One scan, h(t) at all nodes and ends, and its projections."""
+        cells, _, gaps = self._scan(batch)
+        ends = torch.cat([positions, torch.ones_like(positions[..., :1])], -1)
+        elapsed = gaps.t()[..., None] * ends
+        hidden = hidden_at(Cells(*(field.transpose(0, 1).unsqueeze(2) for field in cells)), elapsed)
+        drives = hidden @ self.readout.t()
+        return drives[:, :-1, -1], drives[:, :, :-1], hidden
+
+    def _scan(self, batch: Batch) -> tuple[Cells, Tensor, Tensor]:
+        """The cells after BOS and each event, h at the end of each gap, [L+1, B, D] each, and scaled gaps [L+1, B]."""
+        gaps = (batch.gaps / self.time_scale.to(self.dtype)).t().contiguous()
+        bos = batch.types.new_full((1, len(batch.types)), self.boundary)
+        return *self.lstm.scan(torch.cat([bos, batch.types.t()]), gaps), gaps
 
     def terms(self, batch: Batch, integral: Integral | None = None) -> Terms:
         """All intensities from one scan."""

@@ -55,6 +55,11 @@ class Poisson(Model):
         """The rates themselves, [..., K]."""
         return self.rates.expand(*start.shape, self.num_types)
 
+    def feature_range(self, state: PoissonState, start: Tensor, stop: Tensor) -> tuple[Tensor, Tensor]:
+        """They never change, [..., K] each."""
+        features = self.features(state, start)
+        return features, features
+
     def compensator(self, state: PoissonState, start: Tensor, stop: Tensor) -> Tensor:
         """rate_k (stop - start), [..., K]."""
         return (stop - start).to(self.dtype)[..., None] * self.rates

@@ -4,7 +4,8 @@
 
 ``prepare`` reads the observed streams once. ``ahead`` gathers, for each row, what is known of the future in one
 segment (the stretch between two observed events); the sampler then asks for intensities and bounds given the
-model's state and that. A new proposal is one new file with ``prepare``, ``ahead`` and ``future_drive``.
+model's state and that. A new proposal is one new file with ``prepare``, ``ahead`` and ``future_drive``. What the
+future adds may depend on the past: a proposal with ``reads_past`` is given the model's features too.
 """
 
 from __future__ import annotations
@@ -23,6 +24,8 @@ from retrodict.events.stream_set import StreamSet
 from retrodict.missingness.base import Context, Missingness
 from retrodict.models.base import Model
 from retrodict.models.quadrature import GaussLegendre, Integral, split_at
+
+_MOST_FEATURES = 1 << 28  # bytes of the model's features that are worked on at once
 
 
 class Rates(NamedTuple):
@@ -66,12 +69,22 @@ class Proposal(nn.Module, ABC):
     def ahead(self, prepared: Any, stream: Tensor, segment: Tensor) -> Any:
         """The same for R rows, each in one segment of one stream: a NamedTuple with leading dimension R."""
 
-    def future_drive(self, ahead: Any, t: Tensor) -> Tensor | None:
-        """What the future adds to the model's drive at t [R] or [R, N]: [R(, N), K]; None where nothing."""
+    @property
+    def reads_past(self) -> bool:
+        """Whether what the future adds depends on the model's features, which are then computed for it."""
+        return False
+
+    def future_drive(self, ahead: Any, t: Tensor, past: Tensor | None) -> Tensor | None:
+        """What the future adds to the model's drive at t [R] or [R, N]: [R(, N), K]; None where nothing.
+
+        ``past`` [R(, N), F] are the model's features at t; None unless ``reads_past``.
+        """
         return None
 
-    def future_drive_bound(self, ahead: Any, start: Tensor, stop: Tensor) -> Tensor | None:
-        """A guaranteed upper bound of it over [start, stop], [R, K]."""
+    def future_drive_bound(
+        self, ahead: Any, start: Tensor, stop: Tensor, past: tuple[Tensor, Tensor] | None
+    ) -> Tensor | None:
+        """A guaranteed upper bound of it over [start, stop], [R, K], with features within ``past``, [R, F] each."""
         return None
 
     def start_log_probs(self, ahead: Any, context: Context) -> Tensor:
@@ -98,7 +111,7 @@ class Proposal(nn.Module, ABC):
     def rates(self, state: Any, ahead: Any, t: Tensor, context: Context | None = None) -> Rates:
         """λ^p_k and λ^q_k = ρ_k f_k(drive + what the future adds), at t [R] or [R, N]."""
         drive = self.model.drive(state, t)
-        extra = self.future_drive(ahead, t)
+        extra = self.future_drive(ahead, t, self.model.features(state, t) if self.reads_past else None)
         rho = self.missingness.rates(t, None if context is None else context.over(t)).to(drive.dtype)
         model = self.model.activate(drive)
         return Rates(model, rho * (model if extra is None else self.model.activate(drive + extra)), rho)
@@ -111,7 +124,8 @@ class Proposal(nn.Module, ABC):
     def bound(self, state: Any, ahead: Any, start: Tensor, stop: Tensor, context: Context | None = None) -> Tensor:
         """A guaranteed upper bound of λ^q_k over [start, stop] [R] if nothing happens there, [R, K]."""
         rho = self.missingness.bound(start, stop, context)
-        extra = self.future_drive_bound(ahead, start, stop)
+        past = self.model.feature_range(state, start, stop) if self.reads_past else None
+        extra = self.future_drive_bound(ahead, start, stop, past)
         if extra is None:
             return rho.to(self.model.dtype) * self.model.bound(state, start, stop)
         reach = self.model.drive_bound(state, start, stop) + extra
@@ -131,14 +145,24 @@ class Proposal(nn.Module, ABC):
         with torch.no_grad():
             context = self.missingness.contexts(batch)
             positions, weights = self._between_breaks(batch, context, positions, weights)
-            at_events, inside = self.model.drives(batch, positions)
+        at_once = self._streams_at_once(batch, positions)
+        if at_once < len(batch.gaps):
+            parts = [pairs.rows(slice(i, i + at_once)) for i in range(0, len(batch.gaps), at_once)]
+            return torch.cat([self.batch_log_prob(part, integral) for part in parts])
+        past = None
+        with torch.no_grad():  # the model is given
+            if self.reads_past:
+                at_events, inside, features = self.model.drives_and_features(batch, positions)
+                past = features.flatten(0, 1)
+            else:
+                at_events, inside = self.model.drives(batch, positions)
         prepared = self.prepare(pairs.observed)
         seen = (batch.mask & ~pairs.missing).long().cumsum(1)
         segment = torch.cat([seen.new_zeros(len(seen), 1), seen], 1)  # [B, L+1]: which segment each gap is in
         times = _gap_times(batch, positions)  # [B, L+1, Q+1]: the nodes, then the end of the gap
         stream = torch.arange(len(segment), device=segment.device)[:, None].expand_as(segment)
         ahead = self.ahead(prepared, stream.reshape(-1), segment.reshape(-1))
-        extra = self.future_drive(ahead, times.flatten(0, 1))
+        extra = self.future_drive(ahead, times.flatten(0, 1), past)
         if extra is not None:
             extra = extra.unflatten(0, segment.shape)
             inside = inside + extra[:, :, :-1]
@@ -154,6 +178,13 @@ class Proposal(nn.Module, ABC):
         if self.model.start_atom is not None:
             logs = self._score_start(logs, pairs, prepared)
         return logs.sum(1) - areas.sum(1)
+
+    def _streams_at_once(self, batch: Batch, positions: Tensor) -> int:
+        """So many that the model's features, where they are read, fit into a bounded memory."""
+        if not self.reads_past:
+            return len(batch.gaps)
+        numbers = batch.gaps.shape[1] * (positions.shape[-1] + 1) * self.model.num_features
+        return max(1, _MOST_FEATURES // (numbers * batch.gaps.element_size()))
 
     def _between_breaks(
         self, batch: Batch, context: Context, positions: Tensor, weights: Tensor

@@ -5,6 +5,12 @@
 The model's part v_k · h(t) is its ``drive``, shared and frozen; for a model without hidden states it is the
 inverse softplus of its intensity, a statistic of the past. What the future adds is u_k · h̄(t) with
 u_k = v_kᵀ B (appendix C.4): one vector per type.
+
+There past and future only add up. With ``mixing`` units they also interact (``mixing.py``):
+
+    λ^q_k(t) = ρ_k(t) f_k(v_k · h(t) + u_k · h̄(t) + w_k · tanh(P h(t) + Q h̄(t) + b))
+
+where h(t) are the model's ``features``.
 """
 
 from __future__ import annotations
@@ -23,6 +29,7 @@ from retrodict.models.ctlstm import Cells, ContinuousTimeLSTM, hidden_at, hidden
 from retrodict.models.ctlstm_project import project
 from retrodict.models.own_clock import OwnClock
 from retrodict.proposals.base import Proposal
+from retrodict.proposals.mixing import Mixing
 
 
 class Future(NamedTuple):
@@ -52,20 +59,31 @@ class Ahead(NamedTuple):
 
 
 class Smoothing(OwnClock, Proposal):
-    """A trainable proposal with ``hidden_size`` right-to-left cells."""
+    """A trainable proposal with ``hidden_size`` right-to-left cells.
+
+    Past and future interact in ``mixing`` units; 0 is the paper's form.
+    """
 
     kind = "smoothing"
 
-    def __init__(self, model: Model, missingness: Missingness, hidden_size: int = 64) -> None:
+    def __init__(self, model: Model, missingness: Missingness, hidden_size: int = 64, mixing: int = 0) -> None:
         super().__init__(model, missingness)
         if not (isinstance(hidden_size, int) and hidden_size > 0):
             raise ModelError(f"hidden_size must be a positive whole number, but is {hidden_size!r}.")
+        if not (isinstance(mixing, int) and mixing >= 0):
+            raise ModelError(f"mixing must be a whole number of units, or 0 for none, but is {mixing!r}.")
+        if mixing and type(model).feature_range is Model.feature_range:
+            raise ModelError(
+                f"past and future cannot be mixed for a {type(model).__name__} model, which does not say within which "
+                "bounds its features stay. Define feature_range (models/base.py), or leave mixing at 0."
+            )
         self.hidden_size = hidden_size
         self.lstm = ContinuousTimeLSTM(model.num_types + 1, hidden_size)
         spread = 1 / math.sqrt(hidden_size)
         # Small at first: training starts near filtering.
         self.readout = nn.Parameter(torch.empty(model.num_types, hidden_size).uniform_(-spread, spread) * 0.1)
         self.start_readout = nn.Parameter(torch.zeros(model.num_types + 1, hidden_size))
+        self.mix = Mixing(model.num_features, hidden_size, mixing, model.num_types) if mixing else None
         scale = getattr(model, "time_scale", None)
         self.register_buffer("time_scale", torch.tensor(1.0 if scale is None else float(scale), dtype=torch.float64))
         self.to(model.device, model.dtype)
@@ -77,9 +95,19 @@ class Smoothing(OwnClock, Proposal):
         """The LSTM's input for EOS, the boundary event at the end."""
         return self.model.num_types
 
+    @property
+    def mixing(self) -> int:
+        """Units where past and future interact."""
+        return 0 if self.mix is None else self.mix.past.out_features
+
+    @property
+    def reads_past(self) -> bool:
+        """Where there are such units."""
+        return self.mix is not None
+
     def config(self) -> dict[str, Any]:
         """Constructor arguments."""
-        return {"hidden_size": self.hidden_size}
+        return {"hidden_size": self.hidden_size} | ({"mixing": self.mixing} if self.mixing else {})
 
     def prepare(self, observed: Batch) -> Future:
         """Read EOS at T, then the observed events from the last to the first."""
@@ -102,17 +130,32 @@ class Smoothing(OwnClock, Proposal):
         start, target, decay, output = (field[stream, segment] for field in prepared.cells)
         return Ahead(start, target, decay, output, prepared.right[stream, segment])
 
-    def future_drive(self, ahead: Ahead, t: Tensor) -> Tensor:
-        """u_k · h̄(t), [R(, N), K]."""
-        if t.dim() == 1:
-            return hidden_at(ahead.cells, self._elapsed(ahead, t)) @ self.readout.t()
-        return project(ahead.cells, self._elapsed(ahead, t), self.readout)
+    def future_drive(self, ahead: Ahead, t: Tensor, past: Tensor | None) -> Tensor:
+        """u_k · h̄(t), and what mixing adds, [R(, N), K]."""
+        if self.mix is None:
+            return self._project(ahead, t, self.readout)
+        assert past is not None
+        both = self._project(ahead, t, torch.cat([self.readout, self.mix.future.weight]))
+        alone, mixed = both.split([len(self.readout), self.mixing], -1)
+        return alone + self.mix(past, mixed)
 
-    def future_drive_bound(self, ahead: Ahead, start: Tensor, stop: Tensor) -> Tensor:
+    def future_drive_bound(
+        self, ahead: Ahead, start: Tensor, stop: Tensor, past: tuple[Tensor, Tensor] | None
+    ) -> Tensor:
         """Each coordinate of h̄ is monotone within the segment: extremes are at the two ends, [R, K]."""
         low, high = hidden_range(ahead.cells, self._elapsed(ahead, stop), self._elapsed(ahead, start))
         slack = 8 * torch.finfo(self.readout.dtype).eps * (1 + self.readout.abs().sum(1))
-        return high @ self.readout.clamp(min=0).t() + low @ self.readout.clamp(max=0).t() + slack
+        bound = high @ self.readout.clamp(min=0).t() + low @ self.readout.clamp(max=0).t() + slack
+        if self.mix is None:
+            return bound
+        assert past is not None
+        return bound + self.mix.bound(past, (low, high))
+
+    def _project(self, ahead: Ahead, t: Tensor, readout: Tensor) -> Tensor:
+        """The products of h̄(t) with the rows of ``readout``, [R(, N), rows]."""
+        if t.dim() == 1:
+            return hidden_at(ahead.cells, self._elapsed(ahead, t)) @ readout.t()
+        return project(ahead.cells, self._elapsed(ahead, t), readout)
 
     def _start_tilt(self, ahead: Ahead) -> Tensor:
         zero = torch.zeros_like(ahead.right)

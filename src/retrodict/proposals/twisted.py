@@ -31,8 +31,10 @@ class Twisted(Smoothing):
     is_twisted = True
     learning_rate = 1e-2
 
-    def __init__(self, model: Model, missingness: Missingness, hidden_size: int = 64, twist_size: int = 64) -> None:
-        super().__init__(model, missingness, hidden_size)
+    def __init__(
+        self, model: Model, missingness: Missingness, hidden_size: int = 64, twist_size: int = 64, mixing: int = 0
+    ) -> None:
+        super().__init__(model, missingness, hidden_size, mixing)
         if not (isinstance(twist_size, int) and twist_size > 0):
             raise ModelError(f"twist_size must be a positive whole number, but is {twist_size!r}.")
         self.twist_size = twist_size
@@ -54,7 +56,7 @@ class Twisted(Smoothing):
         """A twist for a trained smoother, whose weights are copied and stay as they are."""
         if not isinstance(smoother, Smoothing):
             raise ModelError(f"a twist is for a trained Smoothing proposal, not for {type(smoother).__name__}.")
-        made = cls(smoother.model, smoother.given_missingness, smoother.hidden_size, twist_size)
+        made = cls(smoother.model, smoother.given_missingness, smoother.hidden_size, twist_size, smoother.mixing)
         made.load_state_dict(smoother.state_dict(), strict=False)
         return made
 

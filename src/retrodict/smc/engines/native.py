@@ -80,6 +80,8 @@ class NativeEngine:
             return "it computes neural models in single precision, and this one is in double."
         if type(proposal) not in (Filtering, Smoothing):
             return f"it knows filtering and smoothing, not {type(proposal).__name__}."
+        if isinstance(proposal, Smoothing) and proposal.mixing:
+            return f"it does not mix past and future, as this smoother does (mixing={proposal.mixing})."
         if type(proposal.missingness) is not ByType:
             return f"it knows missing rates by type, not {type(proposal.missingness).__name__}."
         if not isinstance(options.rule, Quadrature):

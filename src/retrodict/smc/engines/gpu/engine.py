@@ -52,6 +52,8 @@ class TritonEngine:
             return f"it takes neural Hawkes models, not {type(model).__name__}."
         if type(proposal) not in (Filtering, Smoothing):
             return f"it takes filtering and smoothing proposals, not {type(proposal).__name__}."
+        if isinstance(proposal, Smoothing) and proposal.mixing:
+            return f"it does not mix past and future, as this smoother does (mixing={proposal.mixing})."
         if type(proposal.missingness) is not ByType:
             return f"it takes missing rates by type, not {type(proposal.missingness).__name__}."
         if model.dtype != torch.float32:

@@ -1,0 +1,86 @@
+"""Where past and future interact: the evidence stays unbiased and the posterior what it is."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+
+import retrodict as rd
+from retrodict.proposals.mixing import Mixing
+from retrodict.smc.engines import ENGINES
+from retrodict.smc.sampler import Options
+from tests.conftest import random_neural_hawkes
+from tests.smc.test_exact import CASES, golden_case
+from tests.smc.test_unbiased import MODEL, copies
+
+MISSING = rd.ByType([0.8, 0.3])
+MODELS = {"hawkes": MODEL, "neural": random_neural_hawkes(num_types=2, hidden_size=6, seed=3, spread=0.8).float()}
+
+
+def random_mixing(model, mechanism, std: float = 0.4) -> rd.Smoothing:
+    torch.manual_seed(3)
+    proposal = rd.Smoothing(model, mechanism, 5, mixing=6)
+    torch.nn.init.normal_(proposal.readout, std=0.3)
+    for weight in (proposal.mix.past.weight, proposal.mix.future.weight):
+        torch.nn.init.normal_(weight, std=2.0)
+    torch.nn.init.normal_(proposal.mix.readout.weight, std=std)
+    return proposal
+
+
+@pytest.fixture(scope="module", params=list(MODELS))
+def case(request) -> tuple[rd.Model, rd.EventStream, float, float]:
+    """A model, a stream of four observed events, and its evidence with its standard error from 100,000 particles."""
+    model = MODELS[request.param]
+    stream = next(s for s in MISSING.censor(rd.simulate(model, 20, end=6.0, seed=4), seed=1)[0] if len(s) == 4)
+    many = rd.impute(copies(stream, 20), rd.Filtering(model, MISSING), particles=5000, seed=77)
+    values = np.exp(many.log_evidence)
+    return model, stream, values.mean(), values.std() / np.sqrt(20)
+
+
+@pytest.mark.parametrize("sampler", ["thinning", "inversion"])
+@pytest.mark.parametrize("resample", [None, "multinomial", "systematic"])
+def test_the_evidence_of_400_small_runs_averages_to_the_truth(resample, sampler, case):
+    model, stream, truth, error = case
+    options = {"particles": 10, "seed": 6, "resample": resample, "sampler": sampler, "ess_threshold": 0.9}
+    runs = rd.impute(copies(stream, 400), random_mixing(model, MISSING), **options)
+    values = np.exp(runs.log_evidence)
+    assert abs(values.mean() - truth) < 3 * np.hypot(values.std() / 20, error)
+    if resample is not None:
+        assert runs.diagnostics.resamplings.sum() > 0
+
+
+def test_a_bound_that_is_too_low_is_noticed(case, monkeypatch):
+    """The test above can fail: bound what mixing adds by less than it adds."""
+    model, stream, truth, _ = case
+    monkeypatch.setattr(Mixing, "bound", lambda self, past, future: past[0].new_tensor([-1.0, -1.0]))
+    runs = rd.impute(copies(stream, 400), random_mixing(model, MISSING), particles=10, seed=6, engine="torch")
+    values = np.exp(runs.log_evidence)
+    assert abs(values.mean() - truth) > 5 * values.std() / 20
+
+
+@pytest.mark.parametrize("sampler", ["thinning", "inversion"])
+@pytest.mark.parametrize("name", CASES)
+def test_hawkes_posteriors_are_the_exact_ones(name, sampler):
+    """Evidence and expected counts by type and window over 24 runs, all within 3.3 standard errors."""
+    model, mechanism, observed, exact = golden_case(name)
+    proposal = random_mixing(model, mechanism, std=0.2)
+    posterior = rd.impute(observed, proposal, particles=400, seed=5, sampler=sampler)
+    runs = np.sqrt(len(observed))
+    evidence = np.exp(posterior.log_evidence - exact["log_evidence"])
+    assert abs(evidence.mean() - 1) < 3.3 * evidence.std() / runs
+    for k in range(model.num_types):
+        for (a, b), mean in zip(exact["windows"], exact["E_count_window"][k], strict=True):
+            error = evidence * (posterior.expected_count(k, a, b) - mean)
+            assert abs(error.mean()) <= 3.3 * error.std() / runs + 1e-12
+
+
+@pytest.mark.parametrize("name", ["native", "triton"])
+def test_engines_that_do_not_mix_say_so_and_another_is_used(name, monkeypatch):
+    if name == "triton":
+        monkeypatch.setenv("TRITON_INTERPRET", "1")
+    proposal = random_mixing(MODELS["neural"], MISSING)
+    assert "does not mix past and future" in (ENGINES[name].refuses(proposal, Options(5)) or "")
+    streams = rd.StreamSet([rd.EventStream([1.0], [0], end=2.0)], types=["0", "1"])
+    ours, theirs = (rd.impute(streams, proposal, particles=5, engine=engine) for engine in ("auto", "torch"))
+    np.testing.assert_array_equal(ours.event_times, theirs.event_times)
