@@ -6,7 +6,8 @@
 All weights of the process are uniform in [-1, 1] (softplus scales are 1) and there are 4 types. A stream is the first
 I events of the process, I uniform in {11, ..., 20}, and ends at the last of them: that a stream ends with an event is
 part of the recipe, which the process itself knows nothing of. The paper does not say how many hidden cells its
-processes had.
+processes had; 256 is the size of the models that did best on them. Size matters: of a process of 32 cells with such
+weights, what is seen later says next to nothing about what is missing.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ DETERMINISTIC = ByType([0.0, 0.0, 1.0, 1.0])  # types 3 and 4 are never seen
 STOCHASTIC = ByType(0.5)
 SIZES = (5000, 500, 500)
 NUM_SETS = 10
-HIDDEN_SIZE = 32
+HIDDEN_SIZE = 256
 
 
 class Synthetic(NamedTuple):

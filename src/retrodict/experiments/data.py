@@ -20,18 +20,25 @@ from retrodict.events.stream_set import Splits, StreamSet
 from retrodict.experiments.place import Place
 from retrodict.experiments.scale import DETERMINISTIC, kind_of
 from retrodict.missingness import ByType
+from retrodict.models.base import Model
+from retrodict.models.simulate import simulate
 from retrodict.models.store import save_model
 
 TEST_MASK = 1  # the seed of the one mask of the test streams
+_SIMULATED_SEED = 1000
 
 
 def prepare(place: Place, device: str, dataset: str, source: str | None = None) -> dict[str, Any]:
     """Make a data set, and the process it was drawn from where that is known; returns its statistics."""
     kind = kind_of(dataset)
     if kind == "synthetic":
-        model, streams = synthetic(int(dataset.split("-")[1]), sizes=place.scale.sizes[kind] or (5000, 500, 500))
+        sizes = place.scale.sizes[kind] or (5000, 500, 500)
+        model, streams = synthetic(int(dataset.split("-")[1]), place.scale.process_hidden, sizes)
         model.adapt(streams.train)
         save_model(model, place.model_folder(dataset))
+        folder = place.simulated_folder(dataset)
+        shutil.rmtree(folder, ignore_errors=True)
+        write_splits(_simulated(model, streams, place.scale.simulated), folder)
         origin = "drawn from a random neural Hawkes process"
     elif kind == "elevator":
         streams, origin = elevator(sizes=place.scale.sizes[kind] or (500, 100, 100)), "simulated"
@@ -52,6 +59,18 @@ def prepare(place: Place, device: str, dataset: str, source: str | None = None) 
         "events": [part.num_events for part in streams],
         "lengths": [int(lengths.min()), float(lengths.mean()), int(lengths.max())],
     }
+
+
+def _simulated(model: Model, streams: Splits, count: int) -> Splits:
+    """Streams of a process that are as long as training and dev streams last, but need not end with an event."""
+    generator = np.random.default_rng(model.num_types)
+
+    def like(part: StreamSet, count: int, seed: int) -> StreamSet:
+        lasting = part.durations[generator.choice(len(part), count)]
+        return model.matched(simulate(model, count, lasting, seed=seed))
+
+    train = like(streams.train, count, _SIMULATED_SEED)
+    return Splits(train, like(streams.dev, max(count // 10, 1), _SIMULATED_SEED + 1), train[:0])
 
 
 def mechanism(setting: str, dataset: str, types: tuple[str, ...]) -> ByType:

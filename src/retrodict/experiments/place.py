@@ -1,7 +1,7 @@
 """The folder of a run: streams, models, and one small JSON file for each finished job.
 
 DIR/run.json                     the scale of the run
-DIR/data/taxi/                   train, dev and test streams
+DIR/data/taxi/                   train, dev and test streams; of a synthetic set also DIR/data/synthetic-0-simulated/
 DIR/models/taxi/p/               a model; DIR/models/taxi/q-deterministic-ours/ a smoother
 DIR/jobs/decoding/taxi....json   what a job found
 DIR/figures/, DIR/summary.json, DIR/results.md   made from these by collecting them
@@ -20,7 +20,7 @@ from retrodict.datasets.folder import read_splits
 from retrodict.errors import DataError
 from retrodict.events.atomic import atomic_path, make_folder
 from retrodict.events.stream_set import Splits
-from retrodict.experiments.scale import Scale, way_of
+from retrodict.experiments.scale import Scale
 from retrodict.models.base import Model
 from retrodict.models.store import load_model
 from retrodict.proposals.base import Proposal
@@ -54,13 +54,17 @@ class Place:
         """The streams of a data set."""
         return self.folder / "data" / dataset
 
+    def simulated_folder(self, dataset: str) -> Path:
+        """Further streams of the process that a data set was drawn from."""
+        return self.folder / "data" / f"{dataset}-simulated"
+
     def model_folder(self, dataset: str) -> Path:
         """A data set's complete-data model p."""
         return self.folder / "models" / dataset / "p"
 
     def smoother_folder(self, dataset: str, setting: str, way: str) -> Path:
         """A smoothing proposal q, trained our way or the paper's."""
-        return self.folder / "models" / dataset / f"q-{setting}-{way_of(dataset, setting, way)}"
+        return self.folder / "models" / dataset / f"q-{setting}-{way}"
 
     def job_file(self, name: str) -> Path:
         """What a job found."""

@@ -7,7 +7,7 @@ from importlib import import_module
 
 from retrodict.errors import DataError
 from retrodict.experiments.jobs import STAGES, Job
-from retrodict.experiments.scale import SETTINGS, Scale, kind_of, way_of
+from retrodict.experiments.scale import SETTINGS, Scale, kind_of
 
 # Each is a file with a function ``jobs(scale)``; the sentence says what it shows.
 EXPERIMENTS: Mapping[str, str] = {
@@ -32,7 +32,7 @@ def model_job(dataset: str) -> str:
 
 def smoother_job(dataset: str, setting: str, way: str) -> str:
     """The name of the job that trains q."""
-    return f"smoothers/{dataset}.{setting}.{way_of(dataset, setting, way)}"
+    return f"smoothers/{dataset}.{setting}.{way}"
 
 
 def all_jobs(names: Iterable[str], scale: Scale, sources: Mapping[str, str], seconds: float | None = None) -> list[Job]:
@@ -85,14 +85,11 @@ def _base_jobs(scale: Scale, sources: Mapping[str, str], seconds: float | None) 
     for way in ("ours", "paper"):
         for dataset in scale.datasets:
             for setting in scale.settings(dataset) if way == "ours" else SETTINGS:
-                if way_of(dataset, setting, way) != way:
-                    continue
                 yield Job(
                     smoother_job(dataset, setting, way),
                     "smoothers",
                     "training:train_smoother",
                     {"dataset": dataset, "setting": setting, "way": way},
                     (model_job(dataset),),
-                    on_cpu=kind_of(dataset) == "synthetic",
                     extra=extra,
                 )

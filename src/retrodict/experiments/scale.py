@@ -36,17 +36,16 @@ def setting_of(rho: float) -> str:
     return f"rho-{rho:g}"
 
 
-def way_of(dataset: str, setting: str, way: str) -> str:
-    """Which smoother to use: where no mask can vary and none is simulated, our way to train is the paper's."""
-    return "ours" if kind_of(dataset) == "synthetic" and setting == DETERMINISTIC else way
-
-
 def _sizes() -> dict[str, tuple[int, int, int] | None]:
     return {"synthetic": (5000, 500, 500), "elevator": (500, 100, 100), "taxi": None, "flights": None}
 
 
 def _hidden() -> dict[str, int]:
-    return {"synthetic": 64, "elevator": 64, "taxi": 128, "flights": 64}
+    return {"synthetic": 128, "elevator": 64, "taxi": 128, "flights": 64}
+
+
+def _mixing() -> dict[str, int]:
+    return {"synthetic": 256, "elevator": 64, "taxi": 128, "flights": 64}
 
 
 def _particles() -> dict[str, tuple[int, ...]]:
@@ -58,12 +57,12 @@ def _epochs_p() -> dict[str, int]:
 
 
 def _epochs_q() -> dict[str, int]:
-    return {"synthetic": 50, "elevator": 60, "taxi": 120, "flights": 50}
+    return {"synthetic": 40, "elevator": 40, "taxi": 80, "flights": 30}
 
 
 def _batch_size() -> dict[str, int]:
     # Of the 500 long elevator streams a batch of 50 would leave ten steps an epoch.
-    return {"synthetic": 50, "elevator": 10, "taxi": 50, "flights": 50}
+    return {"synthetic": 100, "elevator": 10, "taxi": 50, "flights": 50}
 
 
 @dataclass(frozen=True)
@@ -71,9 +70,11 @@ class Scale:
     """The sizes of everything; by default the paper's.
 
     ``sizes`` are train, dev and test streams (None: all there are), ``test_streams`` the most that are imputed,
-    ``hidden`` the cells of p and q (of q alone where p is the true process), ``particles`` the M of the main
-    comparison, the first being that of the paper's configuration and of the baselines, ``chunk`` how many particles
-    (streams times M) one job imputes.
+    ``process_hidden`` the cells of the processes that synthetic streams are drawn from, ``simulated`` how many
+    streams more are drawn from each to train our smoothers on, ``hidden`` the cells of p and q (of q alone where p is
+    the true process), ``mixing`` the units of q in which past and future interact (ours alone), ``particles`` the M of
+    the main comparison, the first being that of the paper's configuration and of the baselines, ``chunk`` how many
+    particles (streams times M) one job imputes.
     """
 
     name: str = "full"
@@ -81,7 +82,10 @@ class Scale:
     synthetic_sets: int = 10
     sizes: Mapping[str, tuple[int, int, int] | None] = field(default_factory=_sizes)
     test_streams: int = 500
+    process_hidden: int = 256
+    simulated: int = 10_000
     hidden: Mapping[str, int] = field(default_factory=_hidden)
+    mixing: Mapping[str, int] = field(default_factory=_mixing)
     particles: Mapping[str, tuple[int, ...]] = field(default_factory=_particles)
     epochs_p: Mapping[str, int] = field(default_factory=_epochs_p)
     epochs_q: Mapping[str, int] = field(default_factory=_epochs_q)
@@ -125,7 +129,10 @@ QUICK = Scale(
     synthetic_sets=2,
     sizes={"synthetic": (300, 40, 20), "elevator": (16, 4, 4), "flights": (200, 40, 20), "taxi": None},
     test_streams=20,
+    process_hidden=16,
+    simulated=300,
     hidden={"synthetic": 16, "elevator": 16, "taxi": 16, "flights": 16},
+    mixing={"synthetic": 8, "elevator": 8, "taxi": 8, "flights": 8},
     particles={"synthetic": (20,), "elevator": (20,), "taxi": (20,), "flights": (20,)},
     epochs_p={"elevator": 12, "taxi": 10, "flights": 10},
     epochs_q={"synthetic": 6, "elevator": 6, "taxi": 6, "flights": 6},

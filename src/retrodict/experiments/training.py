@@ -9,7 +9,8 @@ from typing import Any
 
 import torch
 
-from retrodict.events.stream_set import StreamSet
+from retrodict.datasets.folder import read_splits
+from retrodict.events.stream_set import Splits, StreamSet
 from retrodict.experiments.data import mechanism
 from retrodict.experiments.place import Place
 from retrodict.experiments.scale import kind_of
@@ -20,7 +21,7 @@ from retrodict.proposals.base import Proposal
 from retrodict.proposals.smoothing import Smoothing
 
 _PAPER = {"fresh_masks": False, "simulated": 0.0}  # one mask, the training streams alone
-EPOCHS_AT_ONCE = 5  # between looks at the clock, where the time of a fit is limited
+EPOCHS_AT_ONCE = 10  # between looks at the clock, where the time of a fit is limited
 
 
 def train_model(place: Place, device: str, dataset: str, seconds: float | None = None) -> dict[str, Any]:
@@ -31,7 +32,7 @@ def train_model(place: Place, device: str, dataset: str, seconds: float | None =
         return lambda train: NeuralHawkes.from_streams(train, hidden)
 
     folder = place.model_folder(dataset)
-    model, record = _fit(make, place, dataset, folder, device, place.scale.epochs_p[kind_of(dataset)], seconds)
+    model, record = _fit(make, place, dataset, splits, folder, device, place.scale.epochs_p[kind_of(dataset)], seconds)
     scores = {name: _nats(model, part) for name, part in (("dev", splits.dev), ("test", splits.test))}
     return {"hidden": hidden, **record, "nats_per_event": scores}
 
@@ -39,27 +40,37 @@ def train_model(place: Place, device: str, dataset: str, seconds: float | None =
 def train_smoother(
     place: Place, device: str, dataset: str, setting: str, way: str, seconds: float | None = None
 ) -> dict[str, Any]:
-    """Fit q to be near the posterior in a setting, our way or the paper's; log q per missing dev event."""
-    hidden = place.scale.hidden[kind_of(dataset)]
-    missing = mechanism(setting, dataset, place.splits(dataset).train.types)
+    """Fit q to be near the posterior in a setting, our way or the paper's; log q per missing dev event.
+
+    Ours: past and future interact; masks are fresh, and where they cannot vary, simulated streams join. Where the model
+    is the true process, q learns from streams drawn from it: the streams of the set end with an event, which q would
+    learn and p knows nothing of, so that q would be far from p's posterior.
+    """
+    kind = kind_of(dataset)
+    hidden, mixing = place.scale.hidden[kind], place.scale.mixing[kind] if way == "ours" else 0
+    splits = place.splits(dataset)
+    missing = mechanism(setting, dataset, splits.train.types)
 
     def make() -> Proposal:
         torch.manual_seed(place.scale.seed)
-        return Smoothing(place.model(dataset), missing, hidden)
+        return Smoothing(place.model(dataset), missing, hidden, mixing)
 
+    options: dict[str, Any] = {"redraw": 20} if way == "ours" else _PAPER
+    if kind == "synthetic" and way == "ours":
+        splits, options = read_splits(place.simulated_folder(dataset)), {"simulated": 0.0}
     folder = place.smoother_folder(dataset, setting, way)
-    epochs = place.scale.epochs_q[kind_of(dataset)]
-    # Ours: fresh masks, and simulated streams where masks cannot vary; synthetic streams are simulated ones anyway.
-    ours = {"simulated": 0.0} if kind_of(dataset) == "synthetic" else {}
-    options: dict[str, Any] = ours if way == "ours" else _PAPER
-    smoother, record = _fit(make, place, dataset, folder, device, epochs, seconds, **options)
-    return {"hidden": hidden, **record, "dev_log_q": smoother.training_record["dev_log_likelihood_per_event"]}
+    smoother, record = _fit(
+        make, place, dataset, splits, folder, device, place.scale.epochs_q[kind], seconds, **options
+    )
+    dev = smoother.training_record["dev_log_likelihood_per_event"]
+    return {"hidden": hidden, "mixing": mixing, **record, "dev_log_q": dev}
 
 
 def _fit(
     make: Callable[[], Any],
     place: Place,
     dataset: str,
+    splits: Splits,
     folder: Path,
     device: str,
     epochs: int,
@@ -69,7 +80,7 @@ def _fit(
     """Train until dev no longer improves, for at most so many epochs and so many seconds."""
     from retrodict.train.fitting import fit
 
-    train, dev, _ = place.splits(dataset)
+    train, dev, _ = splits
     began, goal = time.perf_counter(), epochs if seconds is None else EPOCHS_AT_ONCE
     while True:
         fitted = fit(
