@@ -21,7 +21,7 @@ from retrodict.proposals.base import Proposal
 from retrodict.proposals.smoothing import Smoothing
 
 _PAPER = {"fresh_masks": False, "simulated": 0.0}  # one mask, the training streams alone
-EPOCHS_AT_ONCE = 10  # between looks at the clock, where the time of a fit is limited
+EPOCHS_AT_ONCE = 5  # between looks at the clock, where the time of a fit is limited
 
 
 def train_model(place: Place, device: str, dataset: str, seconds: float | None = None) -> dict[str, Any]:
