@@ -85,3 +85,20 @@ def test_projections_and_their_gradient(rows, points):
     ours, g_readout = unproject_fused(tuple(cells), elapsed, readout, grad)
     for one, other in zip((*ours, g_readout), plain, strict=True):
         torch.testing.assert_close(one, other.grad, **exact)
+
+
+@pytest.mark.skipif(not CUDA, reason="no GPU here")
+def test_a_readout_of_more_rows_than_the_kernel_holds():
+    """300 types, say: taken in parts, with the gradients of the whole."""
+    from retrodict.models.ctlstm_project import project
+
+    inputs = [random(6, D, seed=i, dtype=torch.float32).abs() for i in range(4)]
+    elapsed, readout = random(6, 5, seed=8, dtype=torch.float32).abs(), random(300, D, seed=9, dtype=torch.float32)
+    grad = random(6, 5, 300, seed=10, dtype=torch.float32)
+    found = []
+    for way in (lambda *x: project(Cells(*x[:4]), x[4], x[5]), _Project.apply):
+        leaves = [x.clone().requires_grad_(True) for x in (*inputs, readout)]
+        result = way(*leaves[:4], elapsed, leaves[4])
+        found.append([result, *torch.autograd.grad(result, leaves, grad)])
+    for one, two in zip(*found, strict=True):
+        torch.testing.assert_close(one, two, rtol=1e-4, atol=1e-4)

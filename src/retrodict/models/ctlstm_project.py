@@ -17,6 +17,7 @@ from retrodict.models.ctlstm import Cells
 
 _HAS_TRITON = importlib.util.find_spec("triton") is not None
 _BLOCK_BYTES = {"cpu": 1 << 18, "cuda": 1 << 28}
+_MOST_ROWS = 128  # of a readout at once in a GPU's kernel: all of them lie in its shared memory
 
 
 def project(cells: Cells, elapsed: Tensor, readout: Tensor) -> Tensor:
@@ -25,7 +26,9 @@ def project(cells: Cells, elapsed: Tensor, readout: Tensor) -> Tensor:
     Gradients flow to the cells and the readout, not to the times.
     """
     if elapsed.is_cuda and _HAS_TRITON and elapsed.dtype == torch.float32:
-        return _Fused.apply(*(field.contiguous() for field in cells), elapsed.contiguous(), readout.contiguous())
+        whole = *(field.contiguous() for field in cells), elapsed.contiguous()
+        parts = [_Fused.apply(*whole, rows.contiguous()) for rows in readout.split(_MOST_ROWS)]
+        return parts[0] if len(parts) == 1 else torch.cat(parts, -1)
     if torch.is_grad_enabled() or elapsed.is_cuda:
         return _Project.apply(*cells, elapsed, readout)
     result = cells.start.new_empty(*elapsed.shape, len(readout))
