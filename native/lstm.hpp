@@ -117,56 +117,65 @@ inline void hidden_at(const float* cells, int Dp, int n, const float* elapsed, f
     }
 }
 
-// A matrix [K, D], kept as [Dp][Kp] so that the sums over d of all types go on side by side.
+// A matrix [K, D], kept by the vector of types so that the sums over d of all its types go on side by side; and below
+// it, from the next whole vector on, a further one [units, D].
 class Readout {
 public:
-    int K, Kp;
+    int K, Kp, width;  // types; padded to whole vectors; and with the units, padded too
 
-    Readout(const float* matrix, int types, int D) : K(types), Kp(padded(types)), Dp_(padded(D)), columns_(size_t(Dp_) * Kp) {
-        std::fill_n(columns_.data(), size_t(Dp_) * Kp, 0.0f);
-        for (int k = 0; k < K; k++)
-            for (int d = 0; d < D; d++) columns_[size_t(d) * Kp + k] = matrix[size_t(k) * D + d];
+    Readout(const float* matrix, int types, int D, const float* below = nullptr, int units = 0)
+        : Readout(types, padded(types) + padded(units), padded(D)) {
+        std::fill_n(columns_.data(), size_t(Dp_) * width, 0.0f);
+        for (int d = 0; d < D; d++) {
+            for (int k = 0; k < K; k++) columns_[place(k, d)] = matrix[size_t(k) * D + d];
+            for (int u = 0; u < units; u++) columns_[place(Kp + u, d)] = below[size_t(u) * D + d];
+        }
     }
 
     // Entry by entry |v|.
     Readout absolute() const {
-        Readout other(K, Kp, Dp_);
-        for (size_t i = 0; i < size_t(Dp_) * Kp; i++) other.columns_[i] = columns_[i] < 0 ? -columns_[i] : columns_[i];
+        Readout other(K, width, Dp_);
+        const float* own = columns_.data();
+        for (size_t i = 0; i < size_t(Dp_) * width; i++) other.columns_[i] = own[i] < 0 ? -own[i] : own[i];
         return other;
     }
 
-    // sum_d v_kd for each type.
+    // sum_d v_kd for each type, and for each unit from Kp on.
     float row_sum(int k) const {
         float total = 0;
-        for (int d = 0; d < Dp_; d++) total += columns_[size_t(d) * Kp + k];
+        for (int d = 0; d < Dp_; d++) total += columns_[place(k, d)];
         return total;
     }
 
-    // x [n][Kp] from hidden states [n][Dp].
+    // x [n][width] from hidden states [n][Dp].
     void apply(int n, const float* hidden, float* x) const {
         int j = 0;
-        for (; j + 8 <= n; j += 8) block<8, 1>(hidden + j * Dp_, x + j * Kp);
-        for (; j + 4 <= n; j += 4) block<4, 2>(hidden + j * Dp_, x + j * Kp);
-        for (; j < n; j++) block<1, 4>(hidden + j * Dp_, x + j * Kp);
+        for (; j + 8 <= n; j += 8) block<8, 1>(hidden + j * Dp_, x + j * width);
+        for (; j + 4 <= n; j += 4) block<4, 2>(hidden + j * Dp_, x + j * width);
+        for (; j < n; j++) block<1, 4>(hidden + j * Dp_, x + j * width);
     }
 
 private:
     int Dp_;
-    Buffer<float> columns_;
+    Buffer<float> columns_;  // [vector][Dp][W]
 
-    Readout(int types, int padded_types, int Dp) : K(types), Kp(padded_types), Dp_(Dp), columns_(size_t(Dp) * padded_types) {}
+    Readout(int types, int columns, int Dp)
+        : K(types), Kp(padded(types)), width(columns), Dp_(Dp), columns_(size_t(Dp) * columns) {}
+
+    size_t place(int k, int d) const { return (size_t(k / W) * Dp_ + d) * W + k % W; }
 
     // N points, each sum split in S so that additions need not wait for one another.
     template <int N, int S>
     void block(const float* hidden, float* x) const {
-        for (int k = 0; k < Kp; k += W) {
+        const float* own = columns_.data();
+        for (int k = 0; k < width; k += W, own += size_t(Dp_) * W) {
             vec sums[N][S];
             for (int j = 0; j < N; j++)
                 for (int s = 0; s < S; s++) sums[j][s] = vec{};
             for (int d = 0; d < Dp_; d += S) {
 #pragma GCC unroll 4
                 for (int s = 0; s < S; s++) {
-                    vec v = load(columns_.data() + size_t(d + s) * Kp + k);
+                    vec v = load(own + (d + s) * W);
 #pragma GCC unroll 8
                     for (int j = 0; j < N; j++) sums[j][s] += hidden[j * Dp_ + d + s] * v;
                 }
@@ -174,7 +183,7 @@ private:
             for (int j = 0; j < N; j++) {
                 vec total = sums[j][0];
                 for (int s = 1; s < S; s++) total += sums[j][s];
-                store(x + j * Kp + k, total);
+                store(x + j * width + k, total);
             }
         }
     }

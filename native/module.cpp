@@ -31,6 +31,15 @@ Readout make_readout(Given<float, 2> matrix) {
     return Readout(matrix.data(), int(matrix.shape(0)), int(matrix.shape(1)));
 }
 
+Readout make_readout(Given<float, 2> matrix, Given<float, 2> below) {
+    return Readout(matrix.data(), int(matrix.shape(0)), int(matrix.shape(1)), below.data(), int(below.shape(0)));
+}
+
+std::optional<Mixing> make_mixing(Given<float, 2> readout, Given<float, 1> bias) {
+    if (!bias.shape(0)) return std::nullopt;
+    return Mixing(make_readout(readout), bias.data(), int(bias.shape(0)));
+}
+
 // The observed streams of a batch, padded: edges [B, S], types [B, S - 1], how many are real [B].
 struct Batch {
     Given<double, 2> edges;
@@ -127,17 +136,19 @@ NB_MODULE(RETRODICT_MODULE, m) {
     m.attr("width") = W;
     nb::class_<NeuralWeights>(m, "NeuralWeights")
         .def("__init__", [](NeuralWeights* self, Given<float, 2> by_type, Given<float, 2> by_hidden, Given<float, 1> bias,
-                            Given<float, 2> readout, Given<float, 1> scale, double time_scale) {
-            new (self) NeuralWeights(make_lstm(by_type, by_hidden, bias), make_readout(readout), scale.data(), time_scale);
+                            Given<float, 2> readout, Given<float, 1> scale, double time_scale, Given<float, 2> units) {
+            new (self) NeuralWeights(make_lstm(by_type, by_hidden, bias), make_readout(readout, units), scale.data(),
+                                     time_scale);
         });
     nb::class_<HawkesWeights>(m, "HawkesWeights")
         .def("__init__", [](HawkesWeights* self, std::vector<double> base, std::vector<double> decay,
                             std::vector<double> jumps) { new (self) HawkesWeights{base, decay, jumps}; });
     nb::class_<FutureWeights>(m, "FutureWeights")
         .def("__init__", [](FutureWeights* self, Given<float, 2> by_type, Given<float, 2> by_hidden, Given<float, 1> bias,
-                            Given<float, 2> readout, Given<float, 2> start, double time_scale) {
-            new (self) FutureWeights{make_lstm(by_type, by_hidden, bias), make_readout(readout), make_readout(start),
-                                     1 / time_scale};
+                            Given<float, 2> readout, Given<float, 2> start, double time_scale, Given<float, 2> units,
+                            Given<float, 1> unit_bias, Given<float, 2> unit_readout) {
+            new (self) FutureWeights{make_lstm(by_type, by_hidden, bias), make_readout(readout, units),
+                                     make_readout(start), 1 / time_scale, make_mixing(unit_readout, unit_bias)};
         });
     nb::class_<Settings>(m, "Settings")
         .def("__init__", [](Settings* self, int particles, int scheme, double ess_threshold, bool inversion,

@@ -1,7 +1,8 @@
 // The models an engine can run, behind one interface: drives of rows at times, bounds, reading events.
 //
 // A drive x_k is what goes into lambda_k = activate(x)_k (models/base.py). ``look`` evaluates one time and remembers in
-// a slot what reading an event there needs; ``keep`` makes that the row's own, and ``read`` uses it.
+// a slot what reading an event there needs; ``keep`` makes that the row's own, and ``read`` uses it. Where a proposal
+// mixes past and future (mixing.hpp), the units' sums P h follow the drives, to make up the width.
 #pragma once
 
 #include <cmath>
@@ -43,21 +44,22 @@ Real scale(Real* x, const Real* y, int n) {
 // A neural Hawkes process: lambda_k(t) = f_k(v_k . h(t)), equation (2).
 struct NeuralWeights {
     Lstm lstm;
-    Readout readout, spread;
-    Buffer<float> inverse_scale, height, slack;  // [Kp]: 1 / s_k; s_k in the user's units of time, 0 in the padding
+    Readout readout, spread;                     // V, and P below it; their absolute values
+    Buffer<float> inverse_scale, height, slack;  // 1 / s_k; s_k in the user's units of time, 0 in the padding; [width]
     double per_time;                             // the model's units of time in one of the user's
     std::vector<double> log_height;
 
     NeuralWeights(Lstm read, Readout out, const float* scale, double time_scale)
         : lstm(std::move(read)), readout(std::move(out)), spread(readout.absolute()), inverse_scale(readout.Kp),
-          height(readout.Kp), slack(readout.Kp), per_time(1 / time_scale), log_height(readout.Kp) {
+          height(readout.Kp), slack(readout.width), per_time(1 / time_scale), log_height(readout.Kp) {
         for (int k = 0; k < readout.Kp; k++) {
             bool real = k < readout.K;
             inverse_scale[k] = real ? 1 / scale[k] : 1.0f;
             height[k] = real ? static_cast<float>(scale[k] * per_time) : 0.0f;
             log_height[k] = std::log(static_cast<double>(real ? scale[k] : 1.0f) * per_time);
-            slack[k] = 32 * std::numeric_limits<float>::epsilon() * (1 + spread.row_sum(k));
         }
+        for (int k = 0; k < readout.width; k++)
+            slack[k] = 32 * std::numeric_limits<float>::epsilon() * (1 + spread.row_sum(k));
     }
 };
 
@@ -65,11 +67,11 @@ class Neural {
 public:
     using Real = float;
     using Weights = NeuralWeights;
-    const int K, Kp;
+    const int K, Kp, width;
 
     explicit Neural(const NeuralWeights& weights)
-        : K(weights.readout.K), Kp(weights.readout.Kp), w_(weights), Dp_(weights.lstm.Dp), edges_(2 * kSlots * Dp_),
-          apart_(Dp_), first_(4 * Dp_) {
+        : K(weights.readout.K), Kp(weights.readout.Kp), width(weights.readout.width), w_(weights),
+          Dp_(weights.lstm.Dp), edges_(2 * kSlots * Dp_), apart_(Dp_), first_(4 * Dp_) {
         w_.lstm.begin(K, first_.data());
     }
 
@@ -95,12 +97,16 @@ public:
     }
 
     // Appendix C.4: each h_d is monotone in between, so v . h stays within its mean at the ends and half its spread.
-    void bound(int left, int right, const float* x_left, const float* x_right, float* x) {
+    // Units also have a lower bound, in low.
+    void bound(int left, int right, const float* x_left, const float* x_right, float* x, float* low) {
         const float *a = hidden(left), *b = hidden(right);
         for (int d = 0; d < Dp_; d += W) store(apart_.data() + d, magnitude(load(b + d) - load(a + d)));
         w_.spread.apply(1, apart_.data(), x);
-        for (int k = 0; k < Kp; k += W)
-            store(x + k, (load(x_left + k) + load(x_right + k) + load(x + k)) * 0.5f + load(w_.slack.data() + k));
+        const float* slack = w_.slack.data();
+        for (int k = Kp; k < width; k += W)
+            store(low + k - Kp, (load(x_left + k) + load(x_right + k) - load(x + k)) * 0.5f - load(slack + k));
+        for (int k = 0; k < width; k += W)
+            store(x + k, (load(x_left + k) + load(x_right + k) + load(x + k)) * 0.5f + load(slack + k));
     }
 
     void keep(int row, int slot) {
@@ -153,10 +159,10 @@ class Excited {
 public:
     using Real = double;
     using Weights = HawkesWeights;
-    const int K, Kp;
+    const int K, Kp, width;
 
     explicit Excited(const HawkesWeights& weights)
-        : K(static_cast<int>(weights.base.size())), Kp(K), w_(weights) {}
+        : K(static_cast<int>(weights.base.size())), Kp(K), width(K), w_(weights) {}
 
     void begin(int rows) { excited_.assign(size_t(rows) * K, 0.0); }
 
@@ -172,7 +178,7 @@ public:
     void look(int row, double elapsed, int, double* x) { drives(row, 1, &elapsed, x); }
 
     // Intensities only fall until the next event.
-    void bound(int, int, const double* x_left, const double*, double* x) { std::memcpy(x, x_left, 8 * K); }
+    void bound(int, int, const double* x_left, const double*, double* x, double*) { std::memcpy(x, x_left, 8 * K); }
 
     void keep(int, int) {}
 

@@ -15,6 +15,7 @@
 #include <cmath>
 #include <limits>
 #include <memory>
+#include <type_traits>
 #include <vector>
 
 #include "future.hpp"
@@ -65,11 +66,13 @@ class Sweep {
 
 public:
     Sweep(const typename Process::Weights& weights, const FutureWeights* future, const Settings& settings)
-        : process_(weights), future_weights_(future), settings_(settings), M_(settings.particles), Kp_(process_.Kp),
-          rho_(Kp_), log_seen_(process_.K), x_((kSlots + 1) * Kp_), rates_(2 * Kp_), ahead_(Kp_) {
+        : process_(weights), future_weights_(future), mixing_(future && future->mixing ? &*future->mixing : nullptr),
+          settings_(settings), M_(settings.particles), Kp_(process_.Kp), width_(process_.width), rho_(Kp_),
+          log_seen_(process_.K), x_((kSlots + 1) * width_), rates_(2 * Kp_), ahead_(width_), low_(width_ - Kp_),
+          mixed_(Kp_) {
         for (int k = 0; k < Kp_; k++) rho_[k] = static_cast<Real>(k < process_.K ? settings.missing[k] : 0.0);
         for (int k = 0; k < process_.K; k++) log_seen_[k] = std::log1p(-settings.missing[k]);
-        points_.reserve(std::max(settings.nodes.size(), settings.grid.size()) * Kp_);
+        points_.reserve(std::max(settings.nodes.size(), settings.grid.size()) * width_);
         times_.resize(std::max(settings.nodes.size(), settings.grid.size()));
         grid_p_.resize(settings.grid.size()), grid_q_.resize(settings.grid.size());
     }
@@ -108,11 +111,12 @@ private:
 
     Process process_;
     const FutureWeights* future_weights_;
+    const Mixing* mixing_;  // where past and future interact
     const Settings& settings_;
-    int M_, Kp_, alive_ = 0;
+    int M_, Kp_, width_, alive_ = 0;
     Buffer<Real> rho_;
     std::vector<double> log_seen_;
-    Buffer<Real> x_, rates_, ahead_, points_;
+    Buffer<Real> x_, rates_, ahead_, points_, low_, mixed_;
     std::vector<double> times_, grid_p_, grid_q_;
     std::unique_ptr<Future> future_;
     std::vector<Row> rows_;
@@ -122,7 +126,7 @@ private:
     std::vector<double> elapsed_, weights_;
     std::vector<Copy> copies_;
 
-    Real* x(int slot) { return x_.data() + slot * Kp_; }
+    Real* x(int slot) { return x_.data() + slot * width_; }
 
     void begin(const Observed* observed, Outcome* outcomes, int streams) {
         process_.begin(streams * M_);
@@ -148,7 +152,7 @@ private:
     // All particles of a stream go on into its next segment.
     void enter(Stream& s) {
         const double* edges = s.seen->edges;
-        if (future_) s.outlook.tabulate(*future_, s.first / M_, s.number, left(s), edges[s.number], Kp_);
+        if (future_) s.outlook.tabulate(*future_, s.first / M_, s.number, left(s), edges[s.number], Kp_, width_);
         s.pending.resize(M_);
         for (int m = 0; m < M_; m++) s.pending[m] = s.first + m;
     }
@@ -233,12 +237,26 @@ private:
         Real *model = rates_.data(), *proposal = model + Kp_;
         process_.activate(drives, model);
         if (future_) {
-            std::copy_n(drives, Kp_, ahead_.data());
+            std::copy_n(drives, width_, ahead_.data());
             s.outlook.add(t, ahead_.data());
+            if (mixing_) mix(ahead_.data());
             process_.activate(ahead_.data(), proposal);
         }
         if (!future_) std::copy_n(model, Kp_, proposal);
         return scale(proposal, rho_.data(), Kp_);
+    }
+
+    // What past and future add together, to drives that the units' sums follow.
+    [[gnu::noinline]] void mix(Real* x) {
+        if constexpr (std::is_same_v<Real, float>) mixing_->add(x, x + Kp_, mixed_.data());
+    }
+
+    // The same for bounds over [start, stop]; low_ has the model's part of the sums' lower bounds.
+    [[gnu::noinline]] void mix_peak(const Stream& s, double start, double stop, Real* x) {
+        if constexpr (std::is_same_v<Real, float>) {
+            s.outlook.add_trough(start, stop, low_.data());
+            mixing_->add_bound(x, low_.data(), x + Kp_, mixed_.data());
+        }
     }
 
     // The next event of a row within length, by thinning under bounds over short stretches.
@@ -252,8 +270,9 @@ private:
             double to = from + row.window;
             if (!(to < length - 0.25 * row.window)) to = length;
             process_.look(r, to, there, x(there));
-            process_.bound(step.slot, there, x(step.slot), x(there), top);
+            process_.bound(step.slot, there, x(step.slot), x(there), top, low_.data());
             if (future_) s.outlook.add_peak(row.since + from, row.since + to, top);
+            if (mixing_) mix_peak(s, row.since + from, row.since + to, top);
             process_.activate(top, rates_.data());
             const double most = scale(rates_.data(), rho_.data(), Kp_) * (1 + 1e-5);
             for (; wait < most * (to - now) && !step.found; wait = row.draws.exponential()) {
@@ -294,7 +313,7 @@ private:
         process_.drives(r, n, times_.data(), points_.data());
         double area = 0;
         for (int j = 0; j < n; j++) {
-            double proposed = evaluate(s, row.since + times_[j], points_.data() + j * Kp_);
+            double proposed = evaluate(s, row.since + times_[j], points_.data() + j * width_);
             area += settings_.weights[j] * (proposed - total(rates_.data(), Kp_));
         }
         return area * at;
@@ -307,7 +326,7 @@ private:
         for (int j = 0; j < n; j++) times_[j] = length * settings_.grid[j];
         process_.drives(r, n, times_.data(), points_.data());
         for (int j = 0; j < n; j++) {
-            grid_q_[j] = evaluate(s, row.since + times_[j], points_.data() + j * Kp_);
+            grid_q_[j] = evaluate(s, row.since + times_[j], points_.data() + j * width_);
             grid_p_[j] = total(rates_.data(), Kp_);
         }
         const double wanted = row.draws.exponential();

@@ -19,10 +19,11 @@ from retrodict.smc.engines import native
 from tests.conftest import random_neural_hawkes
 
 compiled = pytest.mark.skipif(native.native_module() is None, reason="the native engine was not compiled")
+each_proposal = pytest.mark.parametrize(("smooth", "mixing"), [(False, 0), (True, 0), (True, 13)])
 
 
-def neural_case(smooth: bool, streams: int = 12, atom: bool = False):
-    """A random neural Hawkes process in single precision with an awkward number of cells and types."""
+def neural_case(smooth: bool, mixing: int = 0, streams: int = 12, atom: bool = False):
+    """A random neural Hawkes process in single precision with an awkward number of cells, types and units."""
     model = random_neural_hawkes(num_types=5, hidden_size=19, seed=2, spread=0.6).float()
     with torch.no_grad():
         model.log_scale.copy_(torch.tensor([0.0, -0.5, 0.3, -1.0, 0.0]))
@@ -32,21 +33,24 @@ def neural_case(smooth: bool, streams: int = 12, atom: bool = False):
     mechanism = rd.ByType([0.5, 0.2, 1.0, 0.0, 0.7])
     observed, _ = mechanism.censor(simulate(model, streams, end=3.0, seed=1), seed=1)
     torch.manual_seed(5)
-    proposal = rd.Smoothing(model, mechanism, 21) if smooth else rd.Filtering(model, mechanism)
+    proposal = rd.Smoothing(model, mechanism, 21, mixing) if smooth else rd.Filtering(model, mechanism)
     if smooth:
         torch.nn.init.normal_(proposal.readout, std=0.3)
         torch.nn.init.normal_(proposal.start_readout, std=0.3)
         proposal.time_scale.fill_(1.3)
+    if mixing:
+        for layer, std in ((proposal.mix.past, 0.5), (proposal.mix.future, 0.5), (proposal.mix.readout, 0.4)):
+            torch.nn.init.normal_(layer.weight, std=std)
     return observed, proposal
 
 
 @compiled
 @pytest.mark.parametrize("sampler", ["thinning", "inversion"])
 @pytest.mark.parametrize("atom", [False, True])
-@pytest.mark.parametrize("smooth", [False, True])
-def test_the_native_engine_samples_what_the_reference_samples(smooth, atom, sampler):
+@each_proposal
+def test_the_native_engine_samples_what_the_reference_samples(smooth, mixing, atom, sampler):
     """Counts, times, types and log weights of 12 x 1500 unweighted particles: two-sample tests at level 0.001 each."""
-    observed, proposal = neural_case(smooth, atom=atom)
+    observed, proposal = neural_case(smooth, mixing, atom=atom)
     options = {"particles": 1500, "resample": None, "sampler": sampler}
     ours = rd.impute(observed, proposal, seed=1, engine="native", **options)
     theirs = rd.impute(observed, proposal, seed=2, engine="torch", **options)
@@ -81,10 +85,10 @@ def test_a_wrong_engine_would_be_noticed(monkeypatch):
 
 
 @compiled
-@pytest.mark.parametrize("smooth", [False, True])
-def test_log_weights_are_those_of_the_particles(smooth):
+@each_proposal
+def test_log_weights_are_those_of_the_particles(smooth, mixing):
     """Each particle's log weight is log p(x, z) + log p_miss - log q(z | x), evaluated by other code."""
-    observed, proposal = neural_case(smooth, streams=4)
+    observed, proposal = neural_case(smooth, mixing, streams=4)
     posterior = rd.impute(observed, proposal, particles=30, resample=None, seed=3, engine="native")
     logs = np.log(posterior.all_weights * 30) + posterior.log_evidence[:, None]
     for m in range(30):
@@ -98,9 +102,9 @@ def test_log_weights_are_those_of_the_particles(smooth):
 
 
 @compiled
-@pytest.mark.parametrize("smooth", [False, True])
-def test_every_instruction_set_gives_the_same_particles(smooth, monkeypatch):
-    observed, proposal = neural_case(smooth)
+@each_proposal
+def test_every_instruction_set_gives_the_same_particles(smooth, mixing, monkeypatch):
+    observed, proposal = neural_case(smooth, mixing)
     best = native.native_module().__name__.rsplit("_", 1)[-1]
     known = ["portable", "avx2", "avx512"][: 1 + ["portable", "avx2", "avx512"].index(best)]
     results = []
@@ -146,6 +150,28 @@ def test_weights_that_changed_are_packed_again():
     again = rd.impute(observed, fresh, particles=20, seed=1, engine="native")
     assert not np.array_equal(before.log_evidence, after.log_evidence)
     np.testing.assert_array_equal(after.log_evidence, again.log_evidence)
+
+
+@compiled
+@pytest.mark.parametrize("hidden_size", [4, 16, 33])
+@pytest.mark.parametrize("num_types", [1, 5, 17])
+@pytest.mark.parametrize("mixing", [1, 16, 40])
+def test_any_number_of_units_types_and_cells(mixing, num_types, hidden_size):
+    """Log weights of particles, evaluated by other code, whatever has to be padded."""
+    model = random_neural_hawkes(num_types, hidden_size, seed=2, spread=0.4).float()
+    mechanism = rd.ByType(0.5)
+    observed, _ = mechanism.censor(simulate(model, 2, end=2.0, seed=1), seed=1)
+    torch.manual_seed(5)
+    proposal = rd.Smoothing(model, mechanism, hidden_size + 1, mixing)
+    torch.nn.init.normal_(proposal.mix.readout.weight, std=0.3)
+    posterior = rd.impute(observed, proposal, particles=5, resample=None, seed=3, engine="native", sampler="thinning")
+    logs = np.log(posterior.all_weights * 5) + posterior.log_evidence[:, None]
+    for m in range(5):
+        missing = rd.StreamSet([posterior.particles(i)[m] for i in range(2)], types=observed.types)
+        expected = model.log_likelihood(rd.combine(observed, missing)[0], integral=rd.GaussLegendre(8))
+        expected = expected + proposal.missingness.log_prob(observed, missing)
+        expected = expected - proposal.log_prob(missing, observed, integral=rd.GaussLegendre(8))
+        np.testing.assert_allclose(logs[:, m], expected.detach(), rtol=0, atol=2e-3)
 
 
 @compiled

@@ -153,9 +153,12 @@ class Smoothing(OwnClock, Proposal):
 
     def _project(self, ahead: Ahead, t: Tensor, readout: Tensor) -> Tensor:
         """The products of h̄(t) with the rows of ``readout``, [R(, N), rows]."""
+        cells, elapsed = ahead.cells, self._elapsed(ahead, t)
         if t.dim() == 1:
-            return hidden_at(ahead.cells, self._elapsed(ahead, t)) @ readout.t()
-        return project(ahead.cells, self._elapsed(ahead, t), readout)
+            return hidden_at(cells, elapsed) @ readout.t()
+        if self.mixing and t.is_cuda:  # too many rows for a fused kernel's tiles
+            return hidden_at(Cells(*(field[:, None] for field in cells)), elapsed) @ readout.t()
+        return project(cells, elapsed, readout)
 
     def _start_tilt(self, ahead: Ahead) -> Tensor:
         zero = torch.zeros_like(ahead.right)

@@ -20,7 +20,7 @@ from torch import Tensor
 from retrodict.errors import ModelError, RunawayError
 from retrodict.events.batch import Batch
 from retrodict.missingness.by_type import ByType
-from retrodict.models import Hawkes, Model, NeuralHawkes, Poisson
+from retrodict.models import Hawkes, NeuralHawkes, Poisson
 from retrodict.models.quadrature import GaussLegendre
 from retrodict.proposals.base import Proposal
 from retrodict.proposals.filtering import Filtering
@@ -80,8 +80,8 @@ class NativeEngine:
             return "it computes neural models in single precision, and this one is in double."
         if type(proposal) not in (Filtering, Smoothing):
             return f"it knows filtering and smoothing, not {type(proposal).__name__}."
-        if isinstance(proposal, Smoothing) and proposal.mixing:
-            return f"it does not mix past and future, as this smoother does (mixing={proposal.mixing})."
+        if isinstance(proposal, Smoothing) and proposal.mixing and type(model) is not NeuralHawkes:
+            return f"it does not mix past and future, as this smoother does, for a {type(model).__name__} process."
         if type(proposal.missingness) is not ByType:
             return f"it knows missing rates by type, not {type(proposal.missingness).__name__}."
         if not isinstance(options.rule, Quadrature):
@@ -126,7 +126,7 @@ class NativeEngine:
         if known is None or known[0] != version:
             if any(bool(torch.isnan(t).any()) for t in tensors):
                 raise ModelError("some weights of this model or proposal are not numbers. Was its training broken off?")
-            known = version, (_pack_model(proposal.model), _pack_future(proposal))
+            known = version, (_pack_model(proposal), _pack_future(proposal))
             self._packed[proposal] = known
         weights: tuple[Any, Any] = known[1]
         return weights
@@ -180,11 +180,14 @@ def _grid(points: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     return grid, np.pad(powers / np.arange(1, points + 1), ((0, 0), (1, 0)))
 
 
-def _pack_model(model: Model) -> Any:
+def _pack_model(proposal: Proposal) -> Any:
+    model = proposal.model
     if isinstance(model, NeuralHawkes):
         lstm = _arrays(model.lstm.by_type, model.lstm.by_hidden, model.lstm.bias)
         readout, scale = _arrays(model.readout, model.log_scale.exp())
-        return _built().NeuralWeights(*lstm, readout, scale, float(model.time_scale))
+        mix = proposal.mix if isinstance(proposal, Smoothing) else None
+        units = _arrays(model.readout[:0] if mix is None else mix.past.weight)
+        return _built().NeuralWeights(*lstm, readout, scale, float(model.time_scale), *units)
     if isinstance(model, Hawkes):
         decay = model.decay.double().expand(model.num_types)
         jumps = model.excitation.double() * decay
@@ -199,7 +202,9 @@ def _pack_future(proposal: Proposal) -> Any:
         return None
     lstm = _arrays(proposal.lstm.by_type, proposal.lstm.by_hidden, proposal.lstm.bias)
     readouts = _arrays(proposal.readout, proposal.start_readout)
-    return _built().FutureWeights(*lstm, *readouts, float(proposal.time_scale))
+    mix, none = proposal.mix, proposal.readout[:0]
+    units = (none, none[:, 0], none.t()) if mix is None else (mix.future.weight, mix.past.bias, mix.readout.weight)
+    return _built().FutureWeights(*lstm, *readouts, float(proposal.time_scale), *_arrays(*units))
 
 
 def _arrays(*tensors: Tensor) -> list[NDArray[np.float32]]:
