@@ -30,7 +30,7 @@ def jobs(scale: Scale) -> list[Job]:
             "measure",
             "log_q:measure",
             {"dataset": dataset, "setting": setting},
-            (model_job(dataset), smoother_job(dataset, setting, "ours")),
+            (model_job(dataset), *(smoother_job(dataset, setting, way) for way in ("ours", "paper"))),
         )
         for dataset in scale.datasets
         for setting in SETTINGS
@@ -38,7 +38,7 @@ def jobs(scale: Scale) -> list[Job]:
 
 
 def measure(place: Place, device: str, dataset: str, setting: str) -> dict[str, Any]:
-    """log q of what is missing from each test stream, under filtering and under smoothing.
+    """log q of what is missing from each test stream, under filtering and smoothing, ours and the paper's.
 
     Where the model is the true process, also under its exact posterior: log p(x, z) - log p(x), the latter by filtering
     with many particles.
@@ -50,6 +50,7 @@ def measure(place: Place, device: str, dataset: str, setting: str) -> dict[str, 
         "missing": missing.lengths,
         "filtering": log_probs(filtering, observed, missing),
         "smoothing": log_probs(smoother, observed, missing),
+        "paper_smoothing": log_probs(place.smoother(dataset, setting, "paper", device), observed, missing),
     }
     if kind_of(dataset) == "synthetic":
         result["exact_posterior"] = _exact(filtering, observed, missing, place.scale.evidence_particles)

@@ -51,10 +51,10 @@ def _head(summary: dict[str, Any]) -> str:
         "The experiments of the paper's sections 5 and G, and what they show of this package. Every number comes from "
         f"`retrodict reproduce` (below, and in `docs/reproduce.md`); this page is written by it.{quick}\n\n"
         "Distances are optimal transport distances to the truth, means per test stream, in the data's unit of time. "
-        "*Smoothing* and *filtering* are ours: quadrature, systematic resampling, exact consensus, smoothers trained "
-        "on fresh masks. *The paper's configuration* is multinomial resampling, one random point an interval, local "
-        "search, and a smoother trained on one mask of each stream. p-values are of one-sided paired permutation "
-        "tests over streams, 20,000 permutations."
+        "*Smoothing* and *filtering* are ours: quadrature, systematic resampling, exact consensus, smoothers in which "
+        "past and future interact, trained on fresh masks. *The paper's configuration* is multinomial resampling, one "
+        "random point an interval, local search, and a smoother in which past and future add up, trained on one mask "
+        "of each stream. p-values are of one-sided paired permutation tests over streams, 20,000 permutations."
     )
 
 

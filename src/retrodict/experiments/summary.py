@@ -47,6 +47,10 @@ def summarise(findings: Findings) -> dict[str, Any]:
     }
 
 
+# On which share of the streams a proposal beats filtering.
+BETTER = {"smoothing": "smoothing_better", "paper_smoothing": "paper_better", "exact_posterior": "exact_better"}
+
+
 def _table(findings: Findings, settings: tuple[str, ...], cell: Any) -> dict[str, Any]:
     datasets = findings.place.scale.datasets
     return {dataset: {setting: cell(findings, dataset, setting) for setting in settings} for dataset in datasets}
@@ -62,9 +66,9 @@ def log_q(findings: Findings, dataset: str, setting: str) -> dict[str, Any] | No
     values = {name: np.array(found[name], dtype=float) for name in found if name != "missing"}
     result: dict[str, Any] = {"streams": int(some.sum())}
     result |= {name: float(value.sum() / max(missing.sum(), 1)) for name, value in values.items()}
-    result["smoothing_better"] = float(np.mean(values["smoothing"][some] > values["filtering"][some]))
-    if "exact_posterior" in values:
-        result["exact_better"] = float(np.mean(values["exact_posterior"][some] > values["filtering"][some]))
+    for name, key in BETTER.items():
+        if name in values:
+            result[key] = float(np.mean(values[name][some] > values["filtering"][some]))
     return result
 
 
