@@ -94,7 +94,7 @@ class Scale:
     rhos: tuple[float, ...] = RHOS
     sensitivity_kinds: tuple[str, ...] = ("elevator", "taxi", "flights")
     chunk: int = 12_500
-    evidence_particles: int = 1000
+    evidence_particles: int = 400
     runtime_kind: str = "elevator"
     runtime_particles: tuple[int, ...] = (10, 20, 50, 100, 200, 500, 1000)
     runtime_shares: tuple[float, ...] = (0.05, 0.1, 0.2, 0.4, 0.7, 1.0)
