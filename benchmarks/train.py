@@ -131,7 +131,7 @@ def peer(streams: rd.StreamSet, hidden: int, batch_size: int, device: str) -> Ca
 
     def epoch() -> None:
         for index in batches_by_length(streams.lengths, batch_size, generator):
-            batch = make_batch(streams, index).to(device)
+            batch = make_batch(streams, index, device=device)
             times, mask = batch.times.float(), batch.mask
             gaps = torch.where(mask, batch.gaps[:, :-1], 0.0)
             types = torch.where(mask, batch.types, K)

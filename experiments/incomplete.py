@@ -58,9 +58,11 @@ def main() -> None:
     seen, seen_dev = (missing.censor(streams, seed)[0] for seed, streams in enumerate((train, dev)))
     make = partial(rd.NeuralHawkes.from_streams, hidden_size=options.hidden)
     common = {"epochs": options.epochs, "patience": options.patience, "device": options.device, "progress": False}
-    folder = options.runs / f"{options.name}_{options.hidden}_{options.rate:g}"
+    process = {"process": options.process} if options.name == "synthetic" else {}
+    folder = options.runs / "_".join([options.name, *map(str, process.values()), f"{options.hidden}_{options.rate:g}"])
     result: dict[str, object] = {
         "data": options.name,
+        **process,
         "rate": options.rate,
         "hidden": options.hidden,
         "streams": {"train": len(train), "dev": len(dev), "test": len(test)},

@@ -36,6 +36,12 @@ def test_a_packed_batch_holds_the_streams():
         assert row == other
 
 
+def test_a_stream_may_be_taken_twice():
+    batch = make_batch(_streams(), np.array([2, 2, 0]))
+    assert batch.mask.sum(1).tolist() == [2, 2, 4]
+    assert batch.index.tolist() == [2, 2, 0]
+
+
 def test_streams_without_events_make_a_batch_too():
     batch = make_batch(_streams(), np.array([1]))
     assert batch.times.shape == (1, 0)

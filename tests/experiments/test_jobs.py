@@ -93,6 +93,12 @@ def test_a_smoother_whose_time_was_up_ends_as_one_that_had_time(finished, tmp_pa
     assert found[0]["dev_log_q"] == found[1]["dev_log_q"]
 
 
+def test_a_folder_that_does_not_know_a_size_is_refused(tmp_path):
+    write_json(tmp_path / "run.json", {k: v for k, v in TINY.to_dict().items() if k != "mixing"})
+    with pytest.raises(DataError, match="a run with another mixing"):
+        Place(tmp_path, TINY).claim()
+
+
 def test_a_folder_of_another_scale_is_refused(finished):
     with pytest.raises(DataError, match="a run with another name"):
         Place(finished[0].folder, QUICK).claim()

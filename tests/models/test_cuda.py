@@ -18,11 +18,12 @@ pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="no GPU he
 @pytest.mark.parametrize("kind", KINDS)
 def test_likelihood_and_gradients_agree_with_the_cpu(kind):
     model = example_model(kind)
-    batch = make_batch(simulate(model, 30, end=9.0, seed=1), dtype=torch.float64)
+    streams = simulate(model, 30, end=9.0, seed=1)
+    batch = make_batch(streams, dtype=torch.float64)
     here = model.batch_log_likelihood(batch)
     gradients = torch.autograd.grad(here.sum(), list(model.parameters()))
     model.cuda()
-    there = model.batch_log_likelihood(batch.to("cuda"))
+    there = model.batch_log_likelihood(make_batch(streams, dtype=torch.float64, device="cuda"))
     torch.testing.assert_close(there.cpu(), here, rtol=0, atol=1e-9)
     for a, b in zip(torch.autograd.grad(there.sum(), list(model.parameters())), gradients, strict=True):
         torch.testing.assert_close(a.cpu(), b, rtol=1e-8, atol=1e-9)

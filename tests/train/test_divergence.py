@@ -17,6 +17,7 @@ from retrodict.proposals import Smoothing
 from retrodict.random import stream_keys
 from retrodict.smc.sampler import Options, sequential_monte_carlo
 from retrodict.train.divergence import Divergence, exclusive
+from retrodict.train.module import Fitting
 from tests.conftest import random_neural_hawkes
 
 RATES, RHO, END = [1.0, 0.6], [0.5, 1.0], 3.0
@@ -198,3 +199,23 @@ def test_a_run_for_another_model_or_mechanism_is_not_taken_for_this_one(tmp_path
         with pytest.raises(rd.TrainingError, match="another model and mechanism"):
             rd.fit(other, streams, streams, epochs=1, progress=False, directory=tmp_path)
     assert torch.equal(second.readout, before)
+
+
+def test_losses_read_late_are_the_same(monkeypatch):
+    """A GPU's losses are read every few steps: none is lost at the end of an epoch."""
+    model = random_neural_hawkes(seed=2).float()
+    streams = rd.simulate(model, 20, end=2.0, seed=1)
+    begin, records = Fitting.on_fit_start, []
+    for every in (1, 16):
+
+        def on_fit_start(self, every=every):
+            begin(self)
+            self.read_every = every
+
+        monkeypatch.setattr(Fitting, "on_fit_start", on_fit_start)
+        torch.manual_seed(0)
+        proposal = rd.Smoothing(model, rd.ByType(0.5), 4)
+        rd.fit(proposal, streams[:15], streams[15:], epochs=2, batch_size=5, progress=False)
+        records.append({name: value for name, value in proposal.training_record.items() if name != "seconds"})
+    assert records[0] == records[1]
+    assert records[0]["train_log_likelihood_per_event"] != 0

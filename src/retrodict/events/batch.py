@@ -45,10 +45,6 @@ class Batch:
         """Real events in the batch."""
         return int(self.mask.sum())
 
-    def to(self, device: torch.device | str) -> Batch:
-        """The same batch on another device."""
-        return Batch(*(getattr(self, f.name).to(device, non_blocking=True) for f in fields(self)))
-
     def rows(self, which: slice) -> Batch:
         """Some of its streams."""
         return Batch(*(getattr(self, f.name)[which] for f in fields(self)))
@@ -109,7 +105,8 @@ def make_batch(
 ) -> Batch:
     """Pad the streams at ``index`` (all by default) into one batch."""
     index = np.arange(len(streams)) if index is None else np.asarray(index)
-    batch = Packed(streams[index], device).batch(np.arange(len(index)), dtype)
+    once, where = np.unique(index, return_inverse=True)
+    batch = Packed(streams[once], device).batch(where.reshape(-1), dtype)
     return replace(batch, index=torch.as_tensor(index, device=device))
 
 

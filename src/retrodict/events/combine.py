@@ -82,4 +82,5 @@ def observed_first(streams: StreamSet, missing: NDArray[np.bool_]) -> tuple[Stre
     ordered = StreamSet.trusted(
         s.event_times[order], s.event_types[order], s.offsets, s.starts, s.ends, s.ids, s.types, columns, s.axis
     )
+    ordered._id_keys = streams._id_keys
     return ordered, missing[order]

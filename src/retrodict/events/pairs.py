@@ -40,10 +40,6 @@ class PairBatch:
         """Missing events in the batch."""
         return int(self.missing.sum())
 
-    def to(self, device: torch.device | str) -> PairBatch:
-        """The same batch on another device."""
-        return PairBatch(self.complete.to(device), self.missing.to(device), self.observed.to(device))
-
     def rows(self, which: slice) -> PairBatch:
         """Some of its streams."""
         return PairBatch(self.complete.rows(which), self.missing[which], self.observed.rows(which))

@@ -25,7 +25,7 @@ from retrodict.models.simulate import simulate
 from retrodict.models.store import save_model
 
 TEST_MASK = 1  # the seed of the one mask of the test streams
-_SIMULATED_SEED = 1000
+_SIMULATED_SEED, _LASTING_SEED = 1000, 4  # of simulated streams, and of how long they last
 
 
 def prepare(place: Place, device: str, dataset: str, source: str | None = None) -> dict[str, Any]:
@@ -63,7 +63,7 @@ def prepare(place: Place, device: str, dataset: str, source: str | None = None) 
 
 def _simulated(model: Model, streams: Splits, count: int) -> Splits:
     """Streams of a process that are as long as training and dev streams last, but need not end with an event."""
-    generator = np.random.default_rng(model.num_types)
+    generator = np.random.default_rng(_LASTING_SEED)
 
     def like(part: StreamSet, count: int, seed: int) -> StreamSet:
         lasting = part.durations[generator.choice(len(part), count)]

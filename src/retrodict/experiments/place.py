@@ -42,7 +42,8 @@ class Place:
         if not file.exists():
             write_json(file, mine)
             return
-        differs = [key for key, value in read_json(file).items() if mine.get(key) != value]
+        before = read_json(file)
+        differs = [key for key in {**before, **mine} if before.get(key) != mine.get(key)]
         if differs:
             raise DataError(
                 f"this folder holds a run with another {', '.join(differs)}",

@@ -37,8 +37,8 @@ def _log_q(summary: dict[str, Any]) -> Iterator[str]:
         exact = [found["exact_better"] for _, found in low if "exact_better" in found]
         if exact:
             text += (
-                f" On the synthetic sets among these the exact posterior itself is higher than filtering on only "
-                f"{min(exact):.1%} to {max(exact):.1%}: what is seen later says little about what is missing."
+                f" On the synthetic sets among these the exact posterior itself is higher than filtering on "
+                f"{min(exact):.1%} to {max(exact):.1%} of the streams."
             )
         yield text
 

@@ -180,7 +180,10 @@ class Proposal(nn.Module, ABC):
         return logs.sum(1) - areas.sum(1)
 
     def _streams_at_once(self, batch: Batch, positions: Tensor) -> int:
-        """So many that the model's features, where they are read, fit into a bounded memory."""
+        """So many that the model's features, where they are read, fit into a bounded memory.
+
+        With gradients all of them are kept: then the batch bounds it.
+        """
         if not self.reads_past:
             return len(batch.gaps)
         numbers = batch.gaps.shape[1] * (positions.shape[-1] + 1) * self.model.num_features

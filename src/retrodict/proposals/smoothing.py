@@ -156,8 +156,6 @@ class Smoothing(OwnClock, Proposal):
         cells, elapsed = ahead.cells, self._elapsed(ahead, t)
         if t.dim() == 1:
             return hidden_at(cells, elapsed) @ readout.t()
-        if self.mixing and t.is_cuda:  # too many rows for a fused kernel's tiles
-            return hidden_at(Cells(*(field[:, None] for field in cells)), elapsed) @ readout.t()
         return project(cells, elapsed, readout)
 
     def _start_tilt(self, ahead: Ahead) -> Tensor:

@@ -27,6 +27,7 @@ class CensoredObjective(Objective):
         self.dtype = proposal.model.dtype
         self._dev = observed_first(dev, self.mechanism.hide(dev, _DEV_MASK))
         self._packed: dict[tuple[bool, torch.device], PackedPairs] = {}
+        self._censored: tuple[StreamSet, NDArray[np.bool_]] | None = None
         self._epoch = 0
 
     def censor(self, streams: StreamSet, epoch: int, *, fresh: bool = True) -> None:
@@ -39,7 +40,9 @@ class CensoredObjective(Objective):
         """Observed and missing events of some of the streams."""
         key = epoch is None, self.device
         if key not in self._packed:
-            self._packed[key] = PackedPairs(*(self._dev if epoch is None else self._censored), self.device)
+            pair = self._dev if epoch is None else self._censored
+            assert pair is not None
+            self._packed[key] = PackedPairs(*pair, self.device)
         return self._packed[key].batch(index, self.dtype)
 
     def keys(self, batch: PairBatch, training: bool) -> Tensor:

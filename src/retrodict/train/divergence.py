@@ -16,6 +16,7 @@ Both are known up to a constant of the data, log p(x) or the posterior's entropy
 
 from __future__ import annotations
 
+from collections.abc import Hashable
 from typing import Any
 
 import numpy as np
@@ -73,7 +74,7 @@ class Divergence(CensoredObjective):
         self.proposal = proposal
         self.beta, self.fresh_masks, self.simulated, self.num_draws = beta, fresh_masks, simulated, draws
         self.redraw = redraw
-        self._drawn: tuple[int, StreamSet] | None = None  # simulated streams, and since which epoch
+        self._drawn: tuple[int, StreamSet] | None = None  # with simulated streams, and since which epoch
 
     def options(self) -> dict[str, Any]:
         """What this divergence is, for a run's identity."""
@@ -92,10 +93,14 @@ class Divergence(CensoredObjective):
         if self.simulated > 0:
             since = epoch - epoch % self.redraw
             if self._drawn is None or self._drawn[0] != since:
-                self._drawn = since, self._simulate(since)
-            streams = _joined(streams, self._drawn[1])
+                self._drawn = since, _joined(streams, self._simulate(since))
+            streams = self._drawn[1]
         self.censor(streams, epoch, fresh=self.fresh_masks)
         return batches_by_length(streams.lengths, batch_size, np.random.default_rng([seed, epoch]))
+
+    def name_of(self, index: int) -> Hashable:
+        """Those after the training streams were simulated."""
+        return self.train.ids[index] if index < len(self.train) else "simulated"
 
     def loss(self, batch: Any, training: bool) -> tuple[Tensor, Tensor]:
         """The divergence summed over streams, and the number of missing events."""

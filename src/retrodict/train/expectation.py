@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import copy
 import hashlib
+from collections.abc import Hashable
 from dataclasses import dataclass
 from typing import Any
 
@@ -150,6 +151,7 @@ class ExpectationMaximisation(Objective):
         self.seed, self.particles, self.num_draws = seed, particles, draws
         self.evidence = float("nan")
         self._packed: PackedPairs | None = None
+        self._names: tuple[Hashable, ...] = ()
         self._ready: tuple[int, list[NDArray[np.int64]]] | None = None  # the epoch of the last E-step, and its batches
         self._weights: NDArray[np.float64] = np.zeros(0)
 
@@ -202,6 +204,7 @@ class ExpectationMaximisation(Objective):
             shares.append(np.ones(len(self.complete)))
         self._weights = np.concatenate(shares)
         streams = _joined(parts)
+        self._names = streams.ids
         self._learn_start(streams)
         # Censored part by part, under the names they had: a mechanism may know streams by them.
         hidden = [self.learner.missing.hide(part, number + 1_000_003 * i) for i, part in enumerate(parts)]
@@ -240,6 +243,10 @@ class ExpectationMaximisation(Objective):
         if self.learner.has_smoother:
             total = total - (batch.weights * self.learner.proposal.batch_log_prob(batch.pairs, integral)).sum()
         return total, (batch.weights[:, None] * batch.pairs.complete.mask).sum().round()
+
+    def name_of(self, index: int) -> Hashable:
+        """A stream's id, and the number of the draw that completes it; complete streams come last."""
+        return self._names[index]
 
     def events_per_stream(self) -> float:
         """Of a completed stream, by what is observed of it; the unit of steps."""

@@ -22,9 +22,9 @@ from torch import Tensor
 
 from retrodict.errors import ModelError, TrainingError
 from retrodict.events.atomic import atomic_path, make_folder
-from retrodict.events.batch import batches_by_length
+from retrodict.events.batch import Batch, batches_by_length
 from retrodict.events.combine import combine
-from retrodict.events.pairs import PackedPairs, PairBatch
+from retrodict.events.pairs import PackedPairs
 from retrodict.events.stream_set import StreamSet
 from retrodict.missingness.base import Missingness
 from retrodict.missingness.by_type import ByType
@@ -101,18 +101,19 @@ def maximise(mechanism: Missingness, completed: list[Completion], steps: int = 2
         return _shares(mechanism, completed)
     parameters = list(mechanism.parameters())
     optimizer = torch.optim.Adam(parameters, lr=0.02)
-    batches = [
+    pairs = [
         packed.batch(index, torch.float64)
         for packed in (PackedPairs(*part) for part in completed)
         for index in batches_by_length(packed.complete.lengths, 512)
     ]
+    batches = [(pair.complete, pair.missing) for pair in pairs]
     events = max(sum(c.streams.num_events for c in completed), 1)
     for parameter in parameters:
         parameter.requires_grad_(True)
     for _ in range(steps):
         optimizer.zero_grad()
         for batch in batches:
-            (-_log_prob(mechanism, batch) / events).backward()
+            (-_log_prob(mechanism, *batch) / events).backward()
         optimizer.step()
     for parameter in parameters:
         parameter.requires_grad_(False)
@@ -130,10 +131,10 @@ def _shares(mechanism: ByType, completed: list[Completion]) -> ByType:
     return ByType(dict(zip(types, rates.tolist(), strict=True))).bind(types)
 
 
-def _log_prob(mechanism: Missingness, pairs: PairBatch) -> Tensor:
-    rates = mechanism.batch_rates(pairs.complete).clamp(_LEAST, 1 - _LEAST)
-    logs = torch.where(pairs.missing, rates.log(), torch.log1p(-rates))
-    return torch.where(pairs.complete.mask, logs, 0.0).sum()
+def _log_prob(mechanism: Missingness, batch: Batch, imputed: Tensor) -> Tensor:
+    rates = mechanism.batch_rates(batch).clamp(_LEAST, 1 - _LEAST)
+    logs = torch.where(imputed, rates.log(), torch.log1p(-rates))
+    return torch.where(batch.mask, logs, 0.0).sum()
 
 
 def completions(posterior: Posterior, count: int, seed: int) -> list[Completion]:

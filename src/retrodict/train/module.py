@@ -51,6 +51,7 @@ class Fitting(pl.LightningModule):
         self.trained = objective.module
         self.history: list[dict[str, float]] = []
         self._totals = [0.0, 0.0]
+        self.read_every = 1
         self._unread: list[tuple[Tensor, Any, int]] = []  # of the last steps: loss and events, batch, its number
         self._limit = math.inf
         self._clock = time.perf_counter()
@@ -93,6 +94,8 @@ class Fitting(pl.LightningModule):
 
     def on_fit_start(self) -> None:
         """Anything far worse than where training begins has diverged: no later step will make up for it."""
+        if self.device.type == "cuda":
+            self.read_every = _READ_EVERY
         if not math.isfinite(self._limit):
             begin = mean_loss(self.objective, self.settings.batch_size)
             self._limit = 100 + 20 * abs(begin) if math.isfinite(begin) else math.inf
@@ -105,16 +108,12 @@ class Fitting(pl.LightningModule):
         """Loss per event; refuses NaN and divergence, naming the batch."""
         total, events = self.objective.loss(batch, training=True)
         self._unread.append((torch.stack([total.detach().double(), events.double()]), batch, batch_index))
-        if len(self._unread) >= (_READ_EVERY if total.is_cuda else 1):
+        if len(self._unread) >= self.read_every:
             self._read_losses()
         # Every stream counts the same, whatever batch it is in: divided by a batch's own number of events, short
         # streams, which are batched together, would count for more than the likelihood gives them.
         usual = min(self.settings.batch_size, len(self.objective.train)) * self.objective.events_per_stream()
         return total / usual
-
-    def on_train_epoch_end(self) -> None:
-        """Look at the last losses."""
-        self._read_losses()
 
     def _read_losses(self) -> None:
         """Add up the losses of the last steps, which a GPU is let run ahead with, and refuse what is not sound."""
@@ -148,6 +147,7 @@ class Fitting(pl.LightningModule):
 
     def on_validation_epoch_end(self) -> None:
         """Score the averaged weights on dev, record the epoch, adjust the learning rate."""
+        self._read_losses()  # validation comes before the end of the training epoch
         with self.averaged():
             dev = mean_loss(self.objective, self.settings.batch_size)
             more = self.objective.metrics()
@@ -217,8 +217,7 @@ class Fitting(pl.LightningModule):
         self.average, self._steps = checkpoint["average"], checkpoint["steps"]
 
     def _refuse(self, batch: Any, batch_index: int, problem: str) -> None:
-        known = self.objective.train.ids
-        ids = [known[i] if i < len(known) else "simulated" for i in batch.index.tolist()]
+        ids = [self.objective.name_of(i) for i in batch.index.tolist()]
         shown = ", ".join(repr(i) for i in ids[:5]) + (f" and {len(ids) - 5} more" if len(ids) > 5 else "")
         longest = float(batch.durations.max()) if len(ids) else 0.0
         raise TrainingError(

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import hashlib
 from abc import ABC, abstractmethod
+from collections.abc import Hashable
 from typing import Any
 
 import numpy as np
@@ -34,6 +35,10 @@ class Objective(ABC):
     @abstractmethod
     def loss(self, batch: Any, training: bool) -> tuple[Tensor, Tensor]:
         """Summed loss of the batch, and the number of events it is the sum over: both may still be being computed."""
+
+    def name_of(self, index: int) -> Hashable:
+        """What to call a stream of a training batch in a message."""
+        return self.train.ids[index]
 
     @property
     def device(self) -> torch.device:
