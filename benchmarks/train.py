@@ -42,7 +42,7 @@ def our_smoother(streams: rd.StreamSet, hidden: int, batch_size: int, device: st
     torch.manual_seed(0)
     model = rd.NeuralHawkes.from_streams(streams, hidden)
     proposal = rd.Smoothing(model, rd.ByType(0.5), hidden).to(device)
-    objective = Divergence(proposal, streams, streams[:2], simulated=0.0)
+    objective = Divergence(proposal, streams, streams[:2], learn_from="data")
     optimizer = torch.optim.Adam((p for p in proposal.parameters() if p.requires_grad), 1e-3, fused=device == "cuda")
     number = iter(range(1_000_000))
     return lambda: train(objective, optimizer, batch_size, next(number))

@@ -11,10 +11,10 @@ import torch
 import retrodict as rd
 
 WAYS: dict[str, dict[str, Any]] = {
-    "one mask": {"fresh_masks": False, "simulated": 0.0},
-    "fresh masks": {"simulated": 0.0},
-    "fresh masks, simulated": {"simulated": 1.0},
-    "exclusive by a tenth": {"beta": 0.9, "simulated": 0.0},
+    "one mask": {"fresh_masks": False, "learn_from": "data"},
+    "fresh masks": {"learn_from": "data"},
+    "fresh masks, simulated": {"learn_from": "both", "redraw": 1},
+    "exclusive by a tenth": {"beta": 0.9, "learn_from": "data"},
 }
 
 

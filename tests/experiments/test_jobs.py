@@ -12,7 +12,7 @@ from retrodict.experiments.place import Place, plain, read_json, write_json
 from retrodict.experiments.plan import EXPERIMENTS, all_jobs, only, until
 from retrodict.experiments.pool import run_jobs
 from retrodict.experiments.scale import FULL, QUICK, SETTINGS
-from retrodict.experiments.training import EPOCHS_AT_ONCE, train_smoother
+from retrodict.experiments.training import train_smoother
 from tests.experiments.conftest import TINY, silent
 
 LOST = Job("data/lost", "data", "data:prepare", {"dataset": "elevator-of-nowhere"})
@@ -80,16 +80,16 @@ def test_what_needs_a_failed_job_is_left(workers, tmp_path):
 
 
 def test_a_smoother_whose_time_was_up_ends_as_one_that_had_time(finished, tmp_path):
-    scale = replace(TINY, epochs_q={"synthetic": EPOCHS_AT_ONCE + 1})
+    scale = replace(TINY, epochs_ours={"synthetic": 3})
     found = []
-    for folder, limits in (("whole", [None]), ("parts", [0.0, None])):
+    for folder, limits in (("whole", [None]), ("parts", [1e-3, None])):
         place = Place(tmp_path / folder, scale)
         run_jobs(all_jobs(["log-q"], TINY, {})[:2], place, workers=1, device="cpu", report=silent)
         records = [train_smoother(place, "cpu", "synthetic-0", "rho-0.5", "ours", seconds=s) for s in limits]
         found.append(records[-1])
         if len(limits) > 1:
-            assert (records[0]["epochs"], records[0]["ended"]) == (EPOCHS_AT_ONCE, "time was up")
-    assert found[0]["epochs"] == found[1]["epochs"] == EPOCHS_AT_ONCE + 1
+            assert (records[0]["epochs"], records[0]["ended"]) == (1, "time was up")
+    assert found[0]["epochs"] == found[1]["epochs"] == 3
     assert found[0]["dev_log_q"] == found[1]["dev_log_q"]
 
 

@@ -90,7 +90,7 @@ def test_a_page_of_nothing_says_so(tmp_path):
 
 
 def test_what_fell_short_is_said():
-    cell = {"smoothing_better": 0.7, "exact_better": 0.72}
+    cell = {"smoothing_better": 0.7, "damped_better": 0.81, "exact_better": 0.72}
     methods = {"smoothing, M = 6": {"distance": [1.0, 3.0]}, "predict nothing": {"distance": [2.0, 2.5]}}
     tests = {"smoothing, M = 6": {"dominates": False, "p": 0.2}}
     bad = {"costs": [0.1, 0.5], "particles": [6], "methods": methods, "tests": tests}
@@ -98,6 +98,7 @@ def test_what_fell_short_is_said():
     text = " ".join(shortfalls({"log_q": {"synthetic-0": {"rho-0.5": cell}}, "decoding": table, "sensitivity": {}}))
     assert "70.0%" in text
     assert "72.0%" in text
+    assert "damped it has so on 81.0%" in text
     assert "frontier does not lie" in text
     assert "p = 0.2" in text
     assert "beaten by predict nothing at 0.5" in text

@@ -242,7 +242,7 @@ def test_training_finds_what_a_sum_cannot_say():
     for mixing in (0, 16):
         torch.manual_seed(0)
         proposal = rd.Smoothing(model, mechanism, 16, mixing)
-        rd.fit(proposal, train, dev, epochs=20, learning_rate=0.02, simulated=0.0, progress=False)
+        rd.fit(proposal, train, dev, epochs=20, learning_rate=0.02, progress=False)
         scores.append(proposal.training_record["dev_log_likelihood_per_event"])
     assert scores[1] > scores[0] + 0.05
 
@@ -267,3 +267,33 @@ def test_what_cannot_be_mixed(model, mixing, why):
     with pytest.raises(rd.ModelError, match="no feature_range"):
         Unbounded([1.0]).feature_range(None, torch.zeros(1), torch.ones(1))
     assert rd.Smoothing(Unbounded([1.0]), rd.ByType(0.5), 4).mixing == 0
+
+
+@pytest.mark.parametrize("mixing", [0, 7])
+def test_a_damped_smoother_lies_between_filtering_and_itself(mixing):
+    """Its drive is the model's, plus so much of what the future adds; nothing of the original changes."""
+    observed, missing, proposal = mixing_case(mixing=7)
+    if not mixing:
+        proposal.mix = None
+    torch.nn.init.normal_(proposal.start_readout)
+    before = {name: value.clone() for name, value in proposal.state_dict().items()}
+    batch = make_batch(observed, dtype=torch.float64)
+    stream = torch.arange(len(observed))
+    state, t = proposal.model.initial((len(observed),)), torch.full((len(observed),), 0.1, dtype=torch.float64)
+
+    def added(q: rd.Smoothing) -> torch.Tensor:
+        ahead = q.ahead(q.prepare(batch), stream, torch.zeros_like(stream))
+        return q.future_drive(ahead, t, proposal.model.features(state, t) if mixing else None)
+
+    with torch.no_grad():
+        half = proposal.damped(0.5)
+        torch.testing.assert_close(added(half), 0.5 * added(proposal))
+        assert half.model is proposal.model
+        assert torch.equal(proposal.damped(1.0).log_prob(missing, observed), proposal.log_prob(missing, observed))
+        filtering = rd.Filtering(proposal.model, rd.ByType([0.5, 1.0, 0.2]))
+        torch.testing.assert_close(
+            proposal.damped(0.0).log_prob(missing, observed), filtering.log_prob(missing, observed), rtol=0, atol=1e-9
+        )
+    assert all(torch.equal(value, before[name]) for name, value in proposal.state_dict().items())
+    with pytest.raises(rd.ModelError, match="factor"):
+        proposal.damped(1.5)

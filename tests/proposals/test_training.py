@@ -66,7 +66,9 @@ def test_the_model_is_not_trained_along(trained):
     assert not any(p.requires_grad for p in model.parameters())
 
 
-@pytest.mark.parametrize("options", [{}, {"fresh_masks": False}, {"simulated": 0.5}])
+@pytest.mark.parametrize(
+    "options", [{}, {"fresh_masks": False}, {"learn_from": "data"}, {"learn_from": "both", "redraw": 1}]
+)
 def test_training_is_reproducible(options):
     model = random_neural_hawkes(seed=2).float()
     streams = rd.simulate(model, 40, end=3.0, seed=1)

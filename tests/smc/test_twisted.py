@@ -68,7 +68,7 @@ def test_a_trained_twist_resamples_less(tmp_path):
     train, dev = rd.simulate(model, 200, end=10.0, seed=1), rd.simulate(model, 60, end=10.0, seed=2)
     torch.manual_seed(0)
     smoother = rd.Smoothing(model, mechanism, 16)
-    rd.fit(smoother, train, dev, epochs=15, learning_rate=0.02, simulated=0.0, progress=False)
+    rd.fit(smoother, train, dev, epochs=15, learning_rate=0.02, progress=False)
     twisted = rd.Twisted.of(smoother, 16)
     rd.fit(twisted, train, dev, epochs=18, learning_rate=0.02, progress=False, directory=tmp_path, particles=10)
     assert twisted.training_record["dev_log_likelihood_per_event"] > 0.02 - math.log(11)  # better than guessing

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from functools import partial
 
 import numpy as np
 import pytest
@@ -140,7 +141,7 @@ def test_a_run_with_another_divergence_is_not_resumed(tmp_path):
         rd.fit(proposal, streams[:15], streams[15:], epochs=1, progress=False, directory=tmp_path, beta=0.5)
 
 
-@pytest.mark.parametrize(("options", "message"), [({"beta": 1.5}, "beta"), ({"simulated": -1.0}, "simulated"),
+@pytest.mark.parametrize(("options", "message"), [({"beta": 1.5}, "beta"), ({"learn_from": "me"}, "learn_from"),
                                                   ({"draws": 0}, "draws"), ({"redraw": 0}, "redraw")])  # fmt: skip
 def test_bad_options_are_refused(options, message):
     model = random_neural_hawkes(seed=2)
@@ -149,22 +150,71 @@ def test_bad_options_are_refused(options, message):
         rd.fit(rd.Smoothing(model, rd.ByType(0.5), 4), streams, streams, progress=False, **options)
 
 
-def test_simulated_streams_are_drawn_anew_every_so_many_epochs():
+def _epoch_times(objective: Divergence, epoch: int) -> torch.Tensor:
+    count = sum(len(index) for index in objective.epoch_batches(3, 0, epoch))
+    return objective.batch(np.arange(count), epoch).complete.times
+
+
+@pytest.mark.parametrize("teacher", ["model", "both"])
+def test_streams_are_drawn_anew_every_so_many_epochs(teacher):
     model = random_neural_hawkes(seed=2)
     streams = rd.simulate(model, 6, end=2.0, seed=1)
-    missing = rd.ByType([1.0, 0.0, 0.0])
-
-    def times(objective: Divergence, epoch: int) -> torch.Tensor:
-        objective.epoch_batches(3, 0, epoch)
-        return objective.batch(np.arange(12), epoch).complete.times
-
-    one = Divergence(rd.Smoothing(model, missing, 4), streams, streams, redraw=2)
-    seen = [times(one, epoch) for epoch in range(4)]
+    make = partial(Divergence, rd.Smoothing(model, rd.ByType([1.0, 0.0, 0.0]), 4), streams, streams, redraw=2)
+    one = make(learn_from=teacher)
+    seen = [_epoch_times(one, epoch) for epoch in range(4)]
+    assert len(seen[0]) == (6 if teacher == "model" else 12)
     assert torch.equal(seen[0], seen[1])
     assert torch.equal(seen[2], seen[3])
     assert seen[1].shape != seen[2].shape or not torch.equal(seen[1], seen[2])
-    resumed = Divergence(rd.Smoothing(model, missing, 4), streams, streams, redraw=2)
-    assert torch.equal(times(resumed, 3), seen[3])
+    resumed = make(learn_from=teacher)
+    assert torch.equal(_epoch_times(resumed, 3), seen[3])
+
+
+def test_who_teaches_also_scores():
+    """Where the model teaches, its streams are scored too, else the dev data; the run is known by the data given."""
+    model = rd.Poisson([3.0])
+    sparse = rd.simulate(rd.Poisson([1.0]), 200, end=5.0, seed=1)
+    objectives = {
+        teacher: Divergence(rd.Smoothing(model, rd.ByType(0.5), 4), sparse[:100], sparse[100:], learn_from=teacher)
+        for teacher in ("model", "data", "both")
+    }
+    dense = objectives["model"].scored
+    assert dense.num_events > 2 * sparse[100:].num_events
+    np.testing.assert_array_equal(dense.durations, sparse[100:].durations)
+    for teacher in ("data", "both"):
+        assert objectives[teacher].scored is objectives[teacher].dev
+    assert len({objective.fingerprint() for objective in objectives.values()}) == 1
+    for teacher, per_stream in (("model", 15), ("data", 5), ("both", 10)):
+        objective = objectives[teacher]
+        count = sum(len(index) for index in objective.epoch_batches(50, 0, 0))
+        assert float(objective.batch(np.arange(count), 0).complete.mask.sum()) / count == pytest.approx(
+            per_stream, rel=0.15
+        )
+        assert objective.name_of(count - 1) == (sparse.ids[99] if teacher == "data" else "drawn from the model")
+
+
+def test_a_smoother_learns_the_models_posterior_not_the_datas():
+    """A model that believes in causes which the data do not have: it weights the particles, so q must follow it."""
+    model, missing = rd.Hawkes([0.4, 0.02], [[0.0, 0.9], [0.0, 0.0]], 4.0), rd.ByType([1.0, 0.0])
+    world = rd.Hawkes([0.4, 0.2], [[0.0, 0.2], [0.0, 0.0]], 4.0)
+    data = rd.simulate(world, 300, end=10.0, seed=1)
+    observed, _ = missing.censor(rd.simulate(world, 60, end=10.0, seed=2))
+    sizes = {}
+    for teacher in ("model", "data"):
+        torch.manual_seed(0)
+        smoother = rd.Smoothing(model, missing, 16)
+        rd.fit(smoother, data[:250], data[250:], epochs=12, learning_rate=0.02, learn_from=teacher, progress=False)
+        posterior = rd.impute(observed, smoother, particles=50, resample=None)
+        sizes[teacher] = posterior.diagnostics.final_ess
+    gain = sizes["model"] - sizes["data"]
+    assert gain.mean() > 3 * gain.std() / np.sqrt(len(gain))
+
+
+def test_a_model_that_explodes_cannot_teach():
+    model = rd.Hawkes([5.0], [[3.0]], 10.0)
+    streams = rd.StreamSet([rd.EventStream([1.0], [0], end=20.0, id=i) for i in range(4)], types=["0"])
+    with pytest.raises(rd.ModelError, match='learn_from="data"'):
+        rd.fit(rd.Smoothing(model, rd.ByType(0.5), 4), streams, streams, epochs=1, progress=False)
 
 
 def test_draws_are_paired_with_what_was_observed():

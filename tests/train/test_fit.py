@@ -248,6 +248,16 @@ def test_a_fit_that_had_stopped_early_does_not_go_on_when_killed_before_its_end(
     assert torch.equal(first.readout, again.readout)
 
 
+def test_a_fit_whose_time_is_up_goes_on_with_the_next_call(data, tmp_path):
+    train, dev = data
+    arguments = {"epochs": 3, "progress": False}
+    whole = fit(NeuralHawkes, train, dev, **arguments)
+    for epochs in (1, 2, 3):
+        part = fit(NeuralHawkes, train, dev, directory=tmp_path, seconds=1e-3, **arguments)
+        assert part.training_record["epochs"] == epochs
+    assert torch.equal(part.readout, whole.readout)
+
+
 def test_files_that_are_not_ours_are_left_alone(data, tmp_path):
     train, dev = data
     (tmp_path / "checkpoints").mkdir()
@@ -260,6 +270,7 @@ def test_files_that_are_not_ours_are_left_alone(data, tmp_path):
     ("arguments", "message"),
     [
         ({"learning_rate": -1.0}, "learning_rate must be a positive number"),
+        ({"seconds": 0.0}, "seconds must be a positive number"),
         ({"device": "abacus"}, "unknown device 'abacus'"),
     ],
 )

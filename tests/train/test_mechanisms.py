@@ -7,7 +7,7 @@ import pytest
 import torch
 
 import retrodict as rd
-from retrodict.train.divergence import Divergence
+from retrodict.models.simulate import simulate_like
 
 MODEL = rd.Hawkes([0.6, 0.05], [[0.0, 0.9], [0.0, 0.0]], 1.5)
 MECHANISMS = {
@@ -41,10 +41,10 @@ def test_a_smoother_looks_ahead(name):
 
 def test_simulated_streams_start_when_real_ones_do():
     train = streams(60, 1)
-    objective = Divergence(rd.Smoothing(MODEL, MECHANISMS["windows"], 4), train, streams(5, 2))
-    assert objective.simulated == 1.0  # it is certain what goes missing
-    drawn = objective._simulate(0)
-    assert set(drawn.starts) <= set(train.starts)
+    drawn = simulate_like(MODEL, train, seed=3)
+    assert drawn.ids == train.ids
+    np.testing.assert_array_equal(drawn.starts, train.starts)
     assert len(set(drawn.starts)) > 10
-    np.testing.assert_allclose(drawn.durations, 12.0)
+    np.testing.assert_array_equal(drawn.ends, train.ends)
+    assert not set(drawn.event_times) & set(train.event_times)
     assert 0 < MECHANISMS["windows"].censor(drawn)[1].num_events < (drawn.event_types == 0).sum()

@@ -21,6 +21,8 @@ from retrodict.models import MODELS, Model, NeuralHawkes
 
 Kind = StrEnum("Kind", {kind: kind.replace("_", "-") for kind in reversed(MODELS)})  # type: ignore[misc]
 _USUAL = Kind("neural-hawkes")
+Teacher = StrEnum("Teacher", ["model", "data", "both"])  # whose streams, as in train/divergence.py
+_MODEL = Teacher("model")
 SMOOTHER = "smoother"  # the folder, inside the model's, of the proposal trained for it
 
 
@@ -55,6 +57,7 @@ def fit(
     mixing: Annotated[
         int, typer.Option(help="With --missing: units of the smoother where past and future interact.", min=0)
     ] = 0,
+    learn_from: Annotated[Teacher, typer.Option(help="With --missing: whose streams teach the smoother.")] = _MODEL,
     epochs: Annotated[int, typer.Option(help="At most so many passes over the data.", min=1)] = 200,
     patience: Annotated[int, typer.Option(help="Stop after so many epochs without a better dev score.", min=1)] = 12,
     batch_size: Annotated[int, typer.Option(help="Streams a step.", min=1)] = 50,
@@ -101,6 +104,8 @@ def fit(
         raise ModelError("--incomplete needs to know what goes missing: give --missing, such as --missing 0.3.")
     if mixing and (incomplete or not missing):
         raise ModelError("--mixing is for the smoother of complete streams: give --missing, and not --incomplete.")
+    if learn_from != "model" and (incomplete or not missing):
+        raise ModelError("--learn-from is for the smoother of complete streams: give --missing, and not --incomplete.")
     if known is not None:
         if complete or dev:
             raise ModelError("with a --known model only the mechanism is learned: leave out --complete and --dev.")
@@ -135,7 +140,9 @@ def fit(
     record = fitted.training_record
     if missing:
         mechanism = parse_missing(missing, fitted.types or train.types, fitted.time_unit)
-        _fit_smoother(fitted, mechanism, mixing, (train, dev_streams), output, settings)
+        _fit_smoother(
+            fitted, mechanism, mixing, (train, dev_streams), output, {**settings, "learn_from": learn_from.value}
+        )
     common.wrote(
         output,
         f"{escape(model.value)} model, {record['dev_log_likelihood_per_event']:.4f} nats per event on dev "

@@ -18,7 +18,7 @@ import numpy as np
 import torch
 
 from retrodict.errors import DataError
-from retrodict.events.stream_set import Splits
+from retrodict.events.stream_set import Splits, StreamSet
 from retrodict.missingness import ByType
 from retrodict.models.neural_hawkes import NeuralHawkes
 from retrodict.models.simulate import simulate
@@ -48,11 +48,15 @@ def synthetic_set(number: int = 0, sizes: tuple[int, int, int] = SIZES) -> Split
 def synthetic(seed: int = 0, hidden_size: int = HIDDEN_SIZE, sizes: tuple[int, int, int] = SIZES) -> Synthetic:
     """A random process and its train, dev and test streams."""
     model = random_neural_hawkes(NUM_TYPES, hidden_size, seed)
-    total = sum(sizes)
-    lengths = np.random.default_rng([seed, 1]).integers(11, 21, total)
-    streams = simulate(model, total, num_events=lengths, seed=seed)
+    streams = draw(model, sum(sizes), seed)
     first, second = sizes[0], sizes[0] + sizes[1]
     return Synthetic(model, Splits(streams[:first], streams[first:second], streams[second:]))
+
+
+def draw(model: NeuralHawkes, count: int, seed: int) -> StreamSet:
+    """Streams of a process as the recipe has them: the first 11 to 20 events."""
+    lengths = np.random.default_rng([seed, 1]).integers(11, 21, count)
+    return simulate(model, count, num_events=lengths, seed=seed)
 
 
 def random_neural_hawkes(num_types: int, hidden_size: int, seed: int, spread: float = 1.0) -> NeuralHawkes:

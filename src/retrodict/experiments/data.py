@@ -13,6 +13,7 @@ from retrodict.datasets.elevator import DETERMINISTIC as ONE_CAR
 from retrodict.datasets.flights_demo import hidden_departures, sample_splits
 from retrodict.datasets.folder import find_part, read_splits, write_splits
 from retrodict.datasets.synthetic import DETERMINISTIC as TWO_TYPES
+from retrodict.datasets.synthetic import draw
 from retrodict.datasets.taxi import DETERMINISTIC as DROP_OFFS
 from retrodict.errors import DataError
 from retrodict.events.io.read import read_events
@@ -20,12 +21,11 @@ from retrodict.events.stream_set import Splits, StreamSet
 from retrodict.experiments.place import Place
 from retrodict.experiments.scale import DETERMINISTIC, kind_of
 from retrodict.missingness import ByType
-from retrodict.models.base import Model
-from retrodict.models.simulate import simulate
+from retrodict.models.neural_hawkes import NeuralHawkes
 from retrodict.models.store import save_model
 
 TEST_MASK = 1  # the seed of the one mask of the test streams
-_SIMULATED_SEED, _LASTING_SEED = 1000, 4  # of simulated streams, and of how long they last
+_MORE_SEED = 1000  # of further streams of synthetic processes
 
 
 def prepare(place: Place, device: str, dataset: str, source: str | None = None) -> dict[str, Any]:
@@ -36,9 +36,9 @@ def prepare(place: Place, device: str, dataset: str, source: str | None = None) 
         model, streams = synthetic(int(dataset.split("-")[1]), place.scale.process_hidden, sizes)
         model.adapt(streams.train)
         save_model(model, place.model_folder(dataset))
-        folder = place.simulated_folder(dataset)
+        folder = place.more_folder(dataset)
         shutil.rmtree(folder, ignore_errors=True)
-        write_splits(_simulated(model, streams, place.scale.simulated), folder)
+        write_splits(_more(model, streams.dev, place.scale.more_streams), folder)
         origin = "drawn from a random neural Hawkes process"
     elif kind == "elevator":
         streams, origin = elevator(sizes=place.scale.sizes[kind] or (500, 100, 100)), "simulated"
@@ -61,16 +61,10 @@ def prepare(place: Place, device: str, dataset: str, source: str | None = None) 
     }
 
 
-def _simulated(model: Model, streams: Splits, count: int) -> Splits:
-    """Streams of a process that are as long as training and dev streams last, but need not end with an event."""
-    generator = np.random.default_rng(_LASTING_SEED)
-
-    def like(part: StreamSet, count: int, seed: int) -> StreamSet:
-        lasting = part.durations[generator.choice(len(part), count)]
-        return model.matched(simulate(model, count, lasting, seed=seed))
-
-    train = like(streams.train, count, _SIMULATED_SEED)
-    return Splits(train, like(streams.dev, max(count // 10, 1), _SIMULATED_SEED + 1), train[:0])
+def _more(model: NeuralHawkes, dev: StreamSet, count: int) -> Splits:
+    """Streams of a synthetic set's process that end as its own do, with an event; dev is that of the set."""
+    streams = draw(model, count, seed=_MORE_SEED)
+    return Splits(model.matched(streams), dev, streams[:0])
 
 
 def mechanism(setting: str, dataset: str, types: tuple[str, ...]) -> ByType:
@@ -86,6 +80,12 @@ def test_pair(place: Place, dataset: str, setting: str) -> tuple[StreamSet, Stre
     """The test streams of a data set as observed, and what is missing from them."""
     test = place.splits(dataset).test
     return mechanism(setting, dataset, test.types).censor(test, seed=TEST_MASK)
+
+
+def dev_pair(place: Place, dataset: str, setting: str) -> tuple[StreamSet, StreamSet]:
+    """The same of the dev streams."""
+    dev = place.splits(dataset).dev
+    return mechanism(setting, dataset, dev.types).censor(dev, seed=TEST_MASK)
 
 
 def _flights(source: str | None) -> tuple[Splits, str]:

@@ -11,7 +11,7 @@ from retrodict.decode import most_probable
 from retrodict.evaluate import TransportScore, transport_score
 from retrodict.events.stream_set import StreamSet
 from retrodict.experiments.baselines import best_rules, median_rules
-from retrodict.experiments.data import TEST_MASK, mechanism, test_pair
+from retrodict.experiments.data import dev_pair, mechanism, test_pair
 from retrodict.experiments.jobs import Job
 from retrodict.experiments.methods import METHODS
 from retrodict.experiments.place import Place
@@ -49,7 +49,8 @@ def compared(scale: Scale, dataset: str) -> list[tuple[str, int]]:
     """Methods and their numbers of particles, those that take longest first."""
     counts = scale.particles[kind_of(dataset)]
     ours = [(method, M) for M in sorted(counts, reverse=True) for method in ("smoothing", "filtering")]
-    return ours + [(method, counts[0]) for method in ("paper-smoothing", "paper-filtering", "constant-rate")]
+    others = ("paper-smoothing", "paper-filtering", "data-smoothing", "constant-rate")
+    return ours + [(method, counts[0]) for method in others]
 
 
 def impute_jobs(scale: Scale, dataset: str, setting: str, method: str, particles: int) -> list[Job]:
@@ -114,10 +115,10 @@ def measure(
 
 def median_rule(place: Place, device: str, dataset: str) -> dict[str, Any]:
     """The rule that puts a hidden event the median time before each seen one; its variant is chosen on dev."""
-    train, dev, _ = place.splits(dataset)
+    train = place.splits(dataset).train
     missing = mechanism(DETERMINISTIC, dataset, train.types)
     costs = costs_of(dataset)
-    best = best_rules(median_rules(train, missing), *missing.censor(dev, seed=TEST_MASK), costs)
+    best = best_rules(median_rules(train, missing), *dev_pair(place, dataset, DETERMINISTIC), costs)
     observed, truth = test_pair(place, dataset, DETERMINISTIC)
     scores = [_score(truth, rule.impute(observed), dataset, i) for i, rule in enumerate(best)]
     chosen = [

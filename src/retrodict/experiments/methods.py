@@ -36,6 +36,7 @@ _PAPER = (("resample", "multinomial"), ("integral", SharedPoints(1)))
 METHODS: dict[str, Method] = {
     "filtering": Method("filtering"),
     "smoothing": Method("smoothing"),
+    "data-smoothing": Method("smoothing", "data"),
     "paper-filtering": Method("filtering", decode="local", options=_PAPER),
     "paper-smoothing": Method("smoothing", "paper", "local", _PAPER),
     "constant-rate": Method("constant rate"),

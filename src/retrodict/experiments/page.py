@@ -52,9 +52,10 @@ def _head(summary: dict[str, Any]) -> str:
         f"`retrodict reproduce` (below, and in `docs/reproduce.md`); this page is written by it.{quick}\n\n"
         "Distances are optimal transport distances to the truth, means per test stream, in the data's unit of time. "
         "*Smoothing* and *filtering* are ours: quadrature, systematic resampling, exact consensus, smoothers in which "
-        "past and future interact, trained on fresh masks. *The paper's configuration* is multinomial resampling, one "
-        "random point an interval, local search, and a smoother in which past and future add up, trained on one mask "
-        "of each stream. p-values are of one-sided paired permutation tests over streams, 20,000 permutations."
+        "past and future interact, taught by streams that the model draws (or, where it is said, by the data). *The "
+        "paper's configuration* is multinomial resampling, one random point an interval, local search, and a smoother "
+        "in which past and future add up, trained on one mask of each stream. p-values are of one-sided paired "
+        "permutation tests over streams, 20,000 permutations."
     )
 
 

@@ -1,7 +1,7 @@
 """The folder of a run: streams, models, and one small JSON file for each finished job.
 
 DIR/run.json                     the scale of the run
-DIR/data/taxi/                   train, dev and test streams; of a synthetic set also DIR/data/synthetic-0-simulated/
+DIR/data/taxi/                   train, dev and test streams; of a synthetic set also DIR/data/synthetic-0-more/
 DIR/models/taxi/p/               a model; DIR/models/taxi/q-deterministic-ours/ a smoother
 DIR/jobs/decoding/taxi....json   what a job found
 DIR/figures/, DIR/summary.json, DIR/results.md   made from these by collecting them
@@ -55,16 +55,16 @@ class Place:
         """The streams of a data set."""
         return self.folder / "data" / dataset
 
-    def simulated_folder(self, dataset: str) -> Path:
-        """Further streams of the process that a data set was drawn from."""
-        return self.folder / "data" / f"{dataset}-simulated"
+    def more_folder(self, dataset: str) -> Path:
+        """Further streams, drawn as those of a synthetic set were."""
+        return self.folder / "data" / f"{dataset}-more"
 
     def model_folder(self, dataset: str) -> Path:
         """A data set's complete-data model p."""
         return self.folder / "models" / dataset / "p"
 
     def smoother_folder(self, dataset: str, setting: str, way: str) -> Path:
-        """A smoothing proposal q, trained our way or the paper's."""
+        """A smoothing proposal q, trained in one of several ways (``training.py``)."""
         return self.folder / "models" / dataset / f"q-{setting}-{way}"
 
     def job_file(self, name: str) -> Path:

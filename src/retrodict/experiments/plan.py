@@ -81,8 +81,8 @@ def _base_jobs(scale: Scale, sources: Mapping[str, str], seconds: float | None) 
         if kind != "synthetic":
             options = {"dataset": dataset}
             yield Job(model_job(dataset), "models", "training:train_model", options, (data_job(dataset),), extra=extra)
-    # Ours first, since without them nothing can be measured; then those of the paper's configuration.
-    for way in ("ours", "paper"):
+    # Ours first, since without them nothing can be measured; then those that are compared with them.
+    for way in ("ours", "data", "paper"):
         for dataset in scale.datasets:
             for setting in scale.settings(dataset) if way == "ours" else SETTINGS:
                 yield Job(

@@ -60,6 +60,11 @@ def _epochs_q() -> dict[str, int]:
     return {"synthetic": 40, "elevator": 40, "taxi": 80, "flights": 30}
 
 
+def _epochs_ours() -> dict[str, int]:
+    # Of streams that p draws there is no end.
+    return {"synthetic": 400, "elevator": 80, "taxi": 150, "flights": 60}
+
+
 def _batch_size() -> dict[str, int]:
     # Of the 500 long elevator streams a batch of 50 would leave ten steps an epoch.
     return {"synthetic": 100, "elevator": 10, "taxi": 50, "flights": 50}
@@ -70,11 +75,12 @@ class Scale:
     """The sizes of everything; by default the paper's.
 
     ``sizes`` are train, dev and test streams (None: all there are), ``test_streams`` the most that are imputed,
-    ``process_hidden`` the cells of the processes that synthetic streams are drawn from, ``simulated`` how many
-    streams more are drawn from each to train our smoothers on, ``hidden`` the cells of p and q (of q alone where p is
-    the true process), ``mixing`` the units of q in which past and future interact (ours alone), ``particles`` the M of
-    the main comparison, the first being that of the paper's configuration and of the baselines, ``chunk`` how many
-    particles (streams times M) one job imputes.
+    ``process_hidden`` the cells of the processes that synthetic streams are drawn from, ``more_streams`` how many more
+    are drawn in the same way for smoothers taught by data, ``hidden`` the cells of p and q (of q alone where p is
+    the true process), ``mixing`` the units of q in which past and future interact (not of the paper's),
+    ``epochs_ours`` those of our smoothers and ``epochs_q`` of others, ``particles`` the M of the main comparison, the
+    first being that of the paper's configuration and of the baselines, ``chunk`` how many particles (streams times M)
+    one job imputes.
     """
 
     name: str = "full"
@@ -83,12 +89,13 @@ class Scale:
     sizes: Mapping[str, tuple[int, int, int] | None] = field(default_factory=_sizes)
     test_streams: int = 500
     process_hidden: int = 256
-    simulated: int = 10_000
+    more_streams: int = 60_000
     hidden: Mapping[str, int] = field(default_factory=_hidden)
     mixing: Mapping[str, int] = field(default_factory=_mixing)
     particles: Mapping[str, tuple[int, ...]] = field(default_factory=_particles)
     epochs_p: Mapping[str, int] = field(default_factory=_epochs_p)
     epochs_q: Mapping[str, int] = field(default_factory=_epochs_q)
+    epochs_ours: Mapping[str, int] = field(default_factory=_epochs_ours)
     batch_size: Mapping[str, int] = field(default_factory=_batch_size)
     patience: int = 10
     rhos: tuple[float, ...] = RHOS
@@ -100,7 +107,7 @@ class Scale:
     runtime_shares: tuple[float, ...] = (0.05, 0.1, 0.2, 0.4, 0.7, 1.0)
     runtime_streams: int = 20
     integral_kinds: tuple[str, ...] = ("taxi", "elevator")
-    integral_streams: int = 100
+    integral_streams: int = 40
     reference_particles: int = 1000
     seed: int = 0
 
@@ -130,12 +137,13 @@ QUICK = Scale(
     sizes={"synthetic": (300, 40, 20), "elevator": (16, 4, 4), "flights": (200, 40, 20), "taxi": None},
     test_streams=20,
     process_hidden=16,
-    simulated=300,
+    more_streams=300,
     hidden={"synthetic": 16, "elevator": 16, "taxi": 16, "flights": 16},
     mixing={"synthetic": 8, "elevator": 8, "taxi": 8, "flights": 8},
     particles={"synthetic": (20,), "elevator": (20,), "taxi": (20,), "flights": (20,)},
     epochs_p={"elevator": 12, "taxi": 10, "flights": 10},
     epochs_q={"synthetic": 6, "elevator": 6, "taxi": 6, "flights": 6},
+    epochs_ours={"synthetic": 6, "elevator": 6, "taxi": 6, "flights": 6},
     batch_size={"synthetic": 50, "elevator": 4, "taxi": 20, "flights": 20},
     patience=5,
     rhos=(0.1, 0.5, 0.9),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 from retrodict.experiments.figures.style import name_of, setting_name
@@ -34,19 +34,22 @@ def _log_q(summary: dict[str, Any]) -> Iterator[str]:
     if low:
         names = ", ".join(f"{name} {found['smoothing_better']:.1%}" for name, found in low)
         text = f"Smoothing has the higher log q(z\\* | x) on fewer than {HIGHER:.0%} of the test streams: {names}."
+        text += f" Taught by data and damped it has so on {_span(found['damped_better'] for _, found in low)}."
         exact = [found["exact_better"] for _, found in low if "exact_better" in found]
         if exact:
-            text += (
-                f" On the synthetic sets among these the exact posterior itself is higher than filtering on "
-                f"{min(exact):.1%} to {max(exact):.1%} of the streams."
-            )
+            text += f" On the synthetic sets among these the model's exact posterior has so on {_span(exact)}."
         yield text
+
+
+def _span(shares: Iterable[float]) -> str:
+    found = sorted(shares)
+    return f"{found[0]:.1%} to {found[-1]:.1%}" if found[0] < found[-1] else f"{found[0]:.1%}"
 
 
 def _frontiers(summary: dict[str, Any]) -> Iterator[str]:
     for part, where in (("decoding", ""), ("sensitivity", ", at other missing rates")):
         tests = [
-            (f"{name}, {label.split(', ')[1]}", test)
+            (f"{name}, {label}", test)
             for name, found in _cells(summary[part])
             if found
             for label, test in found["tests"].items()

@@ -20,6 +20,7 @@ LABELS = {
     "paper-smoothing": "paper's configuration, smoothing",
     MOST_PROBABLE: "most probable particle",
     "filtering": "filtering",
+    "data-smoothing": "smoothing taught by data",
     "smoothing": "smoothing",
 }
 
@@ -48,7 +49,13 @@ def summarise(findings: Findings) -> dict[str, Any]:
 
 
 # On which share of the streams a proposal beats filtering.
-BETTER = {"smoothing": "smoothing_better", "paper_smoothing": "paper_better", "exact_posterior": "exact_better"}
+BETTER = {
+    "smoothing": "smoothing_better",
+    "data_smoothing": "data_better",
+    "damped_smoothing": "damped_better",
+    "paper_smoothing": "paper_better",
+    "exact_posterior": "exact_better",
+}
 
 
 def _table(findings: Findings, settings: tuple[str, ...], cell: Any) -> dict[str, Any]:
@@ -63,8 +70,8 @@ def log_q(findings: Findings, dataset: str, setting: str) -> dict[str, Any] | No
         return None
     missing = np.array(found["missing"])
     some = missing > 0
-    values = {name: np.array(found[name], dtype=float) for name in found if name != "missing"}
-    result: dict[str, Any] = {"streams": int(some.sum())}
+    values = {name: np.array(found[name], dtype=float) for name in ("filtering", *BETTER) if name in found}
+    result: dict[str, Any] = {"streams": int(some.sum()), "damping": found["damping"]}
     result |= {name: float(value.sum() / max(missing.sum(), 1)) for name, value in values.items()}
     for name, key in BETTER.items():
         if name in values:
@@ -101,14 +108,15 @@ def decoding(findings: Findings, dataset: str, setting: str) -> dict[str, Any] |
         for label, decoded in methods.items()
     }
     result["tests"] = {}
-    for M in counts:
-        pair = [methods.get(f"{name}, M = {M}") for name in ("smoothing", "filtering")]
-        if pair[0] is not None and pair[1] is not None:
-            ours, theirs = (frontier(one.edits_per_event, one.moved_per_event) for one in pair if one is not None)
-            result["tests"][f"smoothing, M = {M}"] = {
-                "against": f"filtering, M = {M}",
-                "dominates": dominates(ours, theirs, pair[0].costs),
-                **_test(pair[0], pair[1]),
+    for label in (*(f"smoothing, M = {M}" for M in counts), f"{LABELS['data-smoothing']}, M = {counts[0]}"):
+        other = f"filtering, {label.split(', ')[1]}"
+        ours, theirs = methods.get(label), methods.get(other)
+        if ours is not None and theirs is not None:
+            left, right = (frontier(one.edits_per_event, one.moved_per_event) for one in (ours, theirs))
+            result["tests"][label] = {
+                "against": other,
+                "dominates": dominates(left, right, ours.costs),
+                **_test(ours, theirs),
             }
     best = methods.get(f"smoothing, M = {counts[-1]}")
     paper = methods.get(f"{LABELS['paper-smoothing']}, M = {counts[0]}")

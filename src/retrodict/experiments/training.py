@@ -13,15 +13,12 @@ from retrodict.datasets.folder import read_splits
 from retrodict.events.stream_set import Splits, StreamSet
 from retrodict.experiments.data import mechanism
 from retrodict.experiments.place import Place
-from retrodict.experiments.scale import kind_of
+from retrodict.experiments.scale import DETERMINISTIC, kind_of
 from retrodict.models.base import Model
 from retrodict.models.neural_hawkes import NeuralHawkes
 from retrodict.models.quadrature import GaussLegendre
 from retrodict.proposals.base import Proposal
 from retrodict.proposals.smoothing import Smoothing
-
-_PAPER = {"fresh_masks": False, "simulated": 0.0}  # one mask, the training streams alone
-EPOCHS_AT_ONCE = 5  # between looks at the clock, where the time of a fit is limited
 
 
 def train_model(place: Place, device: str, dataset: str, seconds: float | None = None) -> dict[str, Any]:
@@ -40,14 +37,14 @@ def train_model(place: Place, device: str, dataset: str, seconds: float | None =
 def train_smoother(
     place: Place, device: str, dataset: str, setting: str, way: str, seconds: float | None = None
 ) -> dict[str, Any]:
-    """Fit q to be near the posterior in a setting, our way or the paper's; log q per missing dev event.
+    """Fit q to be near the posterior in a setting; log q per missing event of the dev streams it is scored on.
 
-    Ours: past and future interact; masks are fresh, and where they cannot vary, simulated streams join. Where the model
-    is the true process, q learns from streams drawn from it: the streams of the set end with an event, which q would
-    learn and p knows nothing of, so that q would be far from p's posterior.
+    Ours: past and future interact, and q learns from streams that p draws. Taught by ``data``: the same from the data,
+    fresh masks, and where these cannot vary more streams, p's own or, of a synthetic set, streams drawn as its own
+    were. The ``paper``'s: past and future add up, and q learns from one mask of the training streams.
     """
     kind = kind_of(dataset)
-    hidden, mixing = place.scale.hidden[kind], place.scale.mixing[kind] if way == "ours" else 0
+    hidden, mixing = place.scale.hidden[kind], 0 if way == "paper" else place.scale.mixing[kind]
     splits = place.splits(dataset)
     missing = mechanism(setting, dataset, splits.train.types)
 
@@ -55,13 +52,16 @@ def train_smoother(
         torch.manual_seed(place.scale.seed)
         return Smoothing(place.model(dataset), missing, hidden, mixing)
 
-    options: dict[str, Any] = {"redraw": 20} if way == "ours" else _PAPER
-    if kind == "synthetic" and way == "ours":
-        splits, options = read_splits(place.simulated_folder(dataset)), {"simulated": 0.0}
+    options: dict[str, Any] = {"learn_from": "model" if way == "ours" else "data"}
+    if way == "paper":
+        options["fresh_masks"] = False
+    elif way == "data" and kind == "synthetic":
+        splits = read_splits(place.more_folder(dataset))
+    elif way == "data" and setting == DETERMINISTIC:
+        options = {"learn_from": "both", "redraw": 20}
     folder = place.smoother_folder(dataset, setting, way)
-    smoother, record = _fit(
-        make, place, dataset, splits, folder, device, place.scale.epochs_q[kind], seconds, **options
-    )
+    epochs = (place.scale.epochs_ours if way == "ours" else place.scale.epochs_q)[kind]
+    smoother, record = _fit(make, place, dataset, splits, folder, device, epochs, seconds, **options)
     dev = smoother.training_record["dev_log_likelihood_per_event"]
     return {"hidden": hidden, "mixing": mixing, **record, "dev_log_q": dev}
 
@@ -80,29 +80,24 @@ def _fit(
     """Train until dev no longer improves, for at most so many epochs and so many seconds."""
     from retrodict.train.fitting import fit
 
-    train, dev, _ = splits
-    began, goal = time.perf_counter(), epochs if seconds is None else EPOCHS_AT_ONCE
-    while True:
-        fitted = fit(
-            make(),
-            train,
-            dev,
-            directory=folder,
-            epochs=min(goal, epochs),
-            batch_size=place.scale.batch_size[kind_of(dataset)],
-            patience=place.scale.patience,
-            seed=place.scale.seed,
-            device=device,
-            progress=False,
-            **options,
-        )
-        done, took = fitted.training_record["epochs"], time.perf_counter() - began
-        early = done < min(goal, epochs)
-        if early or done >= epochs or (seconds is not None and took >= seconds):
-            break
-        goal = max(goal, done) + EPOCHS_AT_ONCE
-    why = "dev no longer improved" if early else "all epochs done" if done >= epochs else "time was up"
-    best = fitted.training_record["best_epoch"]
+    began = time.perf_counter()
+    fitted = fit(
+        make(),
+        splits.train,
+        splits.dev,
+        directory=folder,
+        epochs=epochs,
+        batch_size=place.scale.batch_size[kind_of(dataset)],
+        patience=place.scale.patience,
+        seconds=seconds,
+        seed=place.scale.seed,
+        device=device,
+        progress=False,
+        **options,
+    )
+    took, done, best = (time.perf_counter() - began, *(fitted.training_record[k] for k in ("epochs", "best_epoch")))
+    time_is_up = seconds is not None and took >= seconds
+    why = "all epochs done" if done >= epochs else "time was up" if time_is_up else "dev no longer improved"
     return fitted, {"epochs": done, "best_epoch": best, "train_seconds": took, "ended": why}
 
 

@@ -15,6 +15,7 @@ where h(t) are the model's ``features``.
 
 from __future__ import annotations
 
+import copy
 import math
 from typing import Any, NamedTuple
 
@@ -104,6 +105,23 @@ class Smoothing(OwnClock, Proposal):
     def reads_past(self) -> bool:
         """Where there are such units."""
         return self.mix is not None
+
+    def damped(self, factor: float) -> Smoothing:
+        """A proposal between filtering (0) and this one (1): what the future adds, times a factor; the model is shared.
+
+        Where the future says little, or says it wrongly, less of it is safer.
+        """
+        if not 0 <= factor <= 1:
+            raise ModelError(f"the factor must lie in [0, 1] (0 is filtering), but is {factor!r}.")
+        damped = copy.deepcopy(self, {id(self.model): self.model})
+        with torch.no_grad():
+            for weight in (
+                damped.readout,
+                damped.start_readout,
+                *(() if damped.mix is None else [damped.mix.readout.weight]),
+            ):
+                weight.mul_(factor)
+        return damped
 
     def config(self) -> dict[str, Any]:
         """Constructor arguments."""

@@ -7,6 +7,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from retrodict.events.batch import batches_by_length
 from retrodict.events.combine import observed_first
 from retrodict.events.pairs import PackedPairs, PairBatch
 from retrodict.events.stream_set import StreamSet
@@ -20,12 +21,16 @@ _DEV_MASK = 999_999_937  # the seed of the one mask that dev streams keep
 class CensoredObjective(Objective):
     """Batches of observed and missing events; masks and random keys are functions of seed and epoch alone."""
 
-    def __init__(self, proposal: Proposal, train: StreamSet, dev: StreamSet, seed: int) -> None:
+    def __init__(
+        self, proposal: Proposal, train: StreamSet, dev: StreamSet, seed: int, scored: StreamSet | None = None
+    ) -> None:
+        """``scored`` are other streams to score in place of dev."""
         self.module = proposal
         self.train, self.dev, self.seed = train, dev, seed
         self.mechanism = proposal.missingness
         self.dtype = proposal.model.dtype
-        self._dev = observed_first(dev, self.mechanism.hide(dev, _DEV_MASK))
+        self.scored = dev if scored is None else scored
+        self._dev = observed_first(self.scored, self.mechanism.hide(self.scored, _DEV_MASK))
         self._packed: dict[tuple[bool, torch.device], PackedPairs] = {}
         self._censored: tuple[StreamSet, NDArray[np.bool_]] | None = None
         self._epoch = 0
@@ -35,6 +40,10 @@ class CensoredObjective(Objective):
         mask_seed = (self.seed + 1) * 1_000_000 + (epoch if fresh else 0)
         self._censored, self._epoch = observed_first(streams, self.mechanism.hide(streams, mask_seed)), epoch
         self._packed = {key: packed for key, packed in self._packed.items() if key[0]}
+
+    def dev_batches(self, batch_size: int) -> list[NDArray[np.int64]]:
+        """The scored streams once."""
+        return batches_by_length(self.scored.lengths, batch_size)
 
     def batch(self, index: NDArray[np.int64], epoch: int | None) -> PairBatch:
         """Observed and missing events of some of the streams."""

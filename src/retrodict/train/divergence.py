@@ -3,8 +3,8 @@
     Div = β KL(p ‖ q) + (1 - β) KL(q ‖ p)                                                  equation (8)
 
 *Inclusive*, KL(p ‖ q), equation (6): complete streams are censored, and q is taught to give the events that were
-hidden a high probability given those that were left. A fresh mask every epoch, and streams simulated from the model
-itself, are more data for the very same divergence.
+hidden a high probability given those that were left. The streams should come from p, whose posterior q is to be near
+since p weights the particles. The paper takes the training streams for draws from p; here p draws its own.
 
 *Exclusive*, KL(q ‖ p), equation (7): events are drawn from q, and the gradient is that of ½ (log q - b)², b being
 log p_model + log p_miss of the drawn stream: the REINFORCE estimate. The draws are plain draws from q, without
@@ -16,34 +16,39 @@ Both are known up to a constant of the data, log p(x) or the posterior's entropy
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Hashable
-from typing import Any
+from typing import Any, Literal, get_args
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from retrodict.errors import ModelError
+from retrodict.errors import ModelError, RunawayError
 from retrodict.events.batch import Batch, batches_by_length
 from retrodict.events.pairs import pairs_of_draws
 from retrodict.events.stream import EventStream
 from retrodict.events.stream_set import StreamSet
 from retrodict.models.quadrature import GaussLegendre
-from retrodict.models.simulate import simulate
+from retrodict.models.simulate import simulate_like
 from retrodict.proposals.base import Proposal
 from retrodict.smc.sampler import Options, sequential_monte_carlo
 from retrodict.train.censored import CensoredObjective
+
+Teacher = Literal["model", "data", "both"]
+_DEV_DRAW = 999_999_893  # the seed of the dev streams that the model draws
+_SHARED = 1_000_000  # seeds of one run's epochs lie this far from those of the next run's
 
 
 class Divergence(CensoredObjective):
     """Minimise β KL(p ‖ q) + (1 - β) KL(q ‖ p), up to a constant, over complete streams and their masks.
 
-    ``beta`` 1 is inclusive only, as the paper ended up with. ``fresh_masks`` censors anew every epoch (the paper uses
-    one mask throughout). ``simulated`` is how many streams drawn from the model join each epoch, as a share of the
-    training streams; by default as many as there are where it is certain which events go missing, so that a fresh mask
-    is the same mask, and none elsewhere (``docs/imputation.md`` says what that gains); others are drawn every
-    ``redraw`` epochs. ``draws`` is how many draws a stream the exclusive part takes (1: the paper's form).
+    ``beta`` 1 is inclusive only, as the paper ended up with. ``learn_from`` says whose streams: those that the
+    ``"model"`` draws, one for every training or dev stream, which starts and lasts as that one does, and others every
+    ``redraw`` epochs; the ``"data"``, the training streams themselves, as in the paper; or ``"both"``, scored on dev
+    data. ``docs/imputation.md`` says what each gains. ``fresh_masks`` censors anew every epoch (the paper uses one mask
+    throughout). ``draws`` is how many draws a stream the exclusive part takes (1: the paper's form).
     """
 
     def __init__(
@@ -54,32 +59,29 @@ class Divergence(CensoredObjective):
         *,
         seed: int = 0,
         beta: float = 1.0,
+        learn_from: Teacher = "model",
+        redraw: int = 5,
         fresh_masks: bool = True,
-        simulated: float | None = None,
-        redraw: int = 1,
         draws: int = 4,
     ) -> None:
         if not 0 <= beta <= 1:
             raise ModelError(f"beta must lie in [0, 1] (1 is the inclusive divergence), but is {beta!r}.")
-        mechanism = proposal.missingness
-        if simulated is None:
-            rates = mechanism.event_rates(train)
-            simulated = float(bool(((rates == 0) | (rates == 1)).all()))
-        if not simulated >= 0:
-            raise ModelError(f"simulated, a share of the training streams, must not be negative, but is {simulated!r}.")
+        if learn_from not in get_args(Teacher):
+            raise ModelError(f"learn_from must be one of {', '.join(get_args(Teacher))}, but is {learn_from!r}.")
         for name, value in (("draws", draws), ("redraw", redraw)):
             if not (isinstance(value, int) and value > 0):
                 raise ModelError(f"{name} must be a positive whole number, but is {value!r}.")
-        super().__init__(proposal, train, dev, seed)
         self.proposal = proposal
-        self.beta, self.fresh_masks, self.simulated, self.num_draws = beta, fresh_masks, simulated, draws
-        self.redraw = redraw
-        self._drawn: tuple[int, StreamSet] | None = None  # with simulated streams, and since which epoch
+        self.beta, self.learn_from, self.redraw = beta, learn_from, redraw
+        self.fresh_masks, self.num_draws = fresh_masks, draws
+        self._drawn: tuple[int, StreamSet] | None = None  # this epoch's streams, and since which epoch
+        scored = self._draw(dev, seed + _DEV_DRAW) if learn_from == "model" else dev
+        super().__init__(proposal, train, dev, seed, scored)
 
     def options(self) -> dict[str, Any]:
         """What this divergence is, for a run's identity."""
-        options: dict[str, Any] = {"beta": self.beta, "fresh_masks": self.fresh_masks, "simulated": self.simulated}
-        if self.redraw != 1:
+        options: dict[str, Any] = {"beta": self.beta, "fresh_masks": self.fresh_masks, "learn_from": self.learn_from}
+        if self.learn_from != "data":
             options["redraw"] = self.redraw
         return options if self.beta == 1 else {**options, "draws": self.num_draws}
 
@@ -89,18 +91,15 @@ class Divergence(CensoredObjective):
 
     def epoch_batches(self, batch_size: int, seed: int, epoch: int) -> list[NDArray[np.int64]]:
         """Censor this epoch's streams; a function of seed and epoch alone."""
-        streams = self.train
-        if self.simulated > 0:
-            since = epoch - epoch % self.redraw
-            if self._drawn is None or self._drawn[0] != since:
-                self._drawn = since, _joined(streams, self._simulate(since))
-            streams = self._drawn[1]
+        streams = self._streams(epoch)
         self.censor(streams, epoch, fresh=self.fresh_masks)
         return batches_by_length(streams.lengths, batch_size, np.random.default_rng([seed, epoch]))
 
     def name_of(self, index: int) -> Hashable:
-        """Those after the training streams were simulated."""
-        return self.train.ids[index] if index < len(self.train) else "simulated"
+        """A training stream, or one that was drawn."""
+        if self.learn_from == "data" or (self.learn_from == "both" and index < len(self.train)):
+            return self.train.ids[index]
+        return "drawn from the model"
 
     def loss(self, batch: Any, training: bool) -> tuple[Tensor, Tensor]:
         """The divergence summed over streams, and the number of missing events."""
@@ -113,23 +112,28 @@ class Divergence(CensoredObjective):
             total = total + (1 - self.beta) * drawn.sum()
         return total, batch.missing.sum()
 
-    def _simulate(self, epoch: int) -> StreamSet:
-        """Streams from the model, as long as training streams are and starting when they do."""
-        count = round(self.simulated * len(self.train))
-        generator = np.random.default_rng([self.seed, epoch, 1])
-        like = generator.choice(len(self.train), count)
-        drawn = simulate(
-            self.proposal.model, count, self.train.durations[like], seed=(self.seed + 1) * 1_000_000 + epoch
-        )
-        starts = self.train.starts[like]
-        return StreamSet(
-            [
-                EventStream.trusted(s.times + a, s.types, float(a), s.end + float(a), s.id)
-                for s, a in zip(drawn, starts, strict=True)
-            ],
-            types=self.train.types,
-            axis=self.train.axis,
-        )
+    def _streams(self, epoch: int) -> StreamSet:
+        """The complete streams of an epoch."""
+        if self.learn_from == "data":
+            return self.train
+        since = epoch - epoch % self.redraw
+        if self._drawn is None or self._drawn[0] != since:
+            drawn = self._draw(self.train, (self.seed + 1) * _SHARED + since)
+            self._drawn = since, drawn if self.learn_from == "model" else _joined(self.train, drawn)
+        return self._drawn[1]
+
+    def _draw(self, like: StreamSet, seed: int) -> StreamSet:
+        """Streams from the model, in place of some; on a CPU, where that is faster and gives the same ones anywhere."""
+        model = self.proposal.model
+        if model.device.type != "cpu":
+            model = copy.deepcopy(model).cpu()
+        try:
+            return simulate_like(model, like, seed)
+        except RunawayError as error:
+            raise ModelError(
+                f"the model cannot draw streams to teach a smoother by: {error} Or teach it by the training streams: "
+                'learn_from="data".'
+            ) from error
 
 
 def exclusive(proposal: Proposal, observed: Batch, keys: Tensor, draws: int) -> Tensor:

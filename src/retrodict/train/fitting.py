@@ -54,6 +54,7 @@ def fit(
     weight_decay: float = 0.0,
     averaging: float = 0.995,
     patience: int = 12,
+    seconds: float | None = None,
     seed: int = 0,
     resume: bool = True,
     device: str = "auto",
@@ -64,14 +65,17 @@ def fit(
 
     ``model`` is a model, which is trained in place, or a class (``rd.NeuralHawkes``), which is sized for the data, or a
     function that makes a model for the training streams. Without ``dev`` a tenth of ``train`` is set aside. Training
-    stops after ``patience`` epochs without a better dev log-likelihood, or after ``epochs``. With a ``directory``
-    everything is kept there and ``resume`` goes on with what it finds; without one nothing is left behind. Further
-    ``options`` are the objective's: for a proposal ``beta``, ``fresh_masks``, ``simulated``, ``redraw``, ``draws``
-    (``train/divergence.py``), for a twist ``particles``, ``per_epoch`` (``train/twisting.py``).
+    stops after ``patience`` epochs without a better dev log-likelihood, or after ``epochs``, or with the epoch in which
+    ``seconds`` are over. With a ``directory`` everything is kept there and ``resume`` goes on with what it finds;
+    without one nothing is left behind. Further ``options`` are the objective's: for a proposal ``beta``,
+    ``learn_from``, ``redraw``, ``fresh_masks``, ``draws`` (``train/divergence.py``), for a twist ``particles``,
+    ``per_epoch`` (``train/twisting.py``).
     """
     check_settings(epochs=epochs, batch_size=batch_size, patience=patience)
     if learning_rate is not None and not 0 < learning_rate < float("inf"):
         raise ModelError(f"learning_rate must be a positive number, but is {learning_rate}.")
+    if seconds is not None and not seconds > 0:
+        raise ModelError(f"seconds must be a positive number, but is {seconds}.")
     if not (isinstance(train, StreamSet) and (dev is None or isinstance(dev, StreamSet))):
         raise ModelError("train and dev must be stream sets: build them with rd.StreamSet or rd.read_events.")
     _device(device)
@@ -100,11 +104,18 @@ def fit(
                 _become(fitted, load_model(folder))
             return fitted
         fitting = train_objective(
-            objective, settings, run, epochs=epochs, resume=resume, device=device, progress=progress
+            objective,
+            settings,
+            run,
+            epochs=epochs,
+            seconds=seconds,
+            resume=resume,
+            device=device,
+            progress=progress,
         )
         if directory is not None:
             fitted.save(folder)
-            run.finish(len(fitting.history), stopped_early=len(fitting.history) < epochs)
+            run.finish(len(fitting.history), stopped_early=fitting.is_done())
     return fitted
 
 
@@ -114,6 +125,7 @@ def train_objective(
     run: Run,
     *,
     epochs: int,
+    seconds: float | None = None,
     resume: bool = True,
     device: str = "auto",
     progress: bool = True,
@@ -126,6 +138,8 @@ def train_objective(
     callbacks: list[pl.Callback] = []
     if progress:
         callbacks.append(EpochProgress(epochs))
+    if seconds is not None:
+        callbacks.append(_Deadline(seconds))
     loggers: list[Logger] = []
     if importlib.util.find_spec("tensorboard") is not None:
         loggers.append(TensorBoardLogger(run.folder, name="logs", version=""))
@@ -160,6 +174,17 @@ def train_objective(
     if isinstance(module, Model | Proposal):
         module.training_record = _record(fitting, time.perf_counter() - began)
     return fitting
+
+
+class _Deadline(pl.Callback):
+    """Ends training with the epoch in which time is up; the same call goes on from there."""
+
+    def __init__(self, seconds: float) -> None:
+        self.end = time.perf_counter() + seconds
+
+    def on_train_epoch_end(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
+        """Look at the clock."""
+        trainer.should_stop = trainer.should_stop or time.perf_counter() >= self.end
 
 
 def prepare(

@@ -26,6 +26,7 @@ _COLOURS = {
     "paper's configuration": "#6a3d9a",
     "most probable particle": "#a65628",
     "filtering": FILTERING,
+    "smoothing taught by data": "#e9a3a5",
     "smoothing": SMOOTHING,
 }
 
