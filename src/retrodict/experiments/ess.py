@@ -13,20 +13,22 @@ from retrodict.experiments.plan import model_job, smoother_job
 from retrodict.experiments.scale import SETTINGS, Scale, kind_of
 from retrodict.smc.impute import impute
 
+COMPARED = ("filtering", "data-smoothing", "smoothing")
+
 
 def jobs(scale: Scale) -> list[Job]:
-    """Both proposals on every data set in both settings, and the runs with resampling that they stand beside."""
+    """The proposals on every data set in both settings, and the runs with resampling that they stand beside."""
     found = []
     for dataset in scale.datasets:
         for setting in SETTINGS:
-            for method in ("smoothing", "filtering"):
+            for method in COMPARED:
                 found.append(
                     Job(
                         f"ess/{dataset}.{setting}.{method}",
                         "measure",
                         "ess:measure",
                         {"dataset": dataset, "setting": setting, "method": f"{method}-no-resampling"},
-                        (model_job(dataset), smoother_job(dataset, setting, "ours")),
+                        (model_job(dataset), smoother_job(dataset, setting, METHODS[method].way)),
                     )
                 )
                 particles = scale.particles[kind_of(dataset)][0]

@@ -41,5 +41,6 @@ METHODS: dict[str, Method] = {
     "paper-smoothing": Method("smoothing", "paper", "local", _PAPER),
     "constant-rate": Method("constant rate"),
     "filtering-no-resampling": Method("filtering", options=(("resample", None),)),
+    "data-smoothing-no-resampling": Method("smoothing", "data", options=(("resample", None),)),
     "smoothing-no-resampling": Method("smoothing", options=(("resample", None),)),
 }

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from retrodict.experiments.ess import COMPARED
 from retrodict.experiments.figures.style import name_of, setting_name
 from retrodict.experiments.markdown import NOT_RUN, Picture, share, table
 
@@ -13,20 +14,14 @@ def ess_section(summary: dict[str, Any]) -> str:
     rows = []
     for dataset, settings in summary["ess"].items():
         for setting, found in settings.items():
-            keys = ("filtering, no resampling", "smoothing, no resampling", "filtering", "smoothing")
-            cells = [share((found or {}).get(key)) for key in keys]
-            distinct = [(found or {}).get(f"{name}, distinct histories") for name in ("filtering", "smoothing")]
+            found = found or {}
+            cells = [share(found.get(f"{method}{what}")) for what in (", no resampling", "") for method in COMPARED]
+            distinct = [found.get(f"{method}, distinct histories") for method in COMPARED]
             cells += [NOT_RUN if x is None else f"{x:.1f}" for x in distinct]
             rows.append([name_of(dataset), setting_name(setting), *cells])
-    heading = [
-        "data set",
-        "missing",
-        "filtering, never resampled",
-        "smoothing, never resampled",
-        "filtering",
-        "smoothing",
-    ]
-    heading += ["filtering, histories", "smoothing, histories"]
+    names = ["filtering", "taught by data", "smoothing"]
+    heading = ["data set", "missing", *(f"{name}, never resampled" for name in names), *names]
+    heading += [f"{name}, histories" for name in names]
     return (
         "## Effective sample size\n\nAt the end, as a share of the particles; and how many distinct histories up to "
         "the middle are left after resampling.\n\n" + table(heading, rows)

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from retrodict.evaluate import paired_permutation_test
+from retrodict.experiments.ess import COMPARED
 from retrodict.experiments.findings import MEDIAN, MOST_PROBABLE, NOTHING, Decoded, Findings
 from retrodict.experiments.frontier import dominates, frontier
 from retrodict.experiments.published import TAXI
@@ -140,7 +141,7 @@ def ess(findings: Findings, dataset: str, setting: str) -> dict[str, Any] | None
     """Mean effective sample size at the end as a share of M, with and without resampling."""
     M = findings.place.scale.particles[kind_of(dataset)][0]
     result: dict[str, Any] = {}
-    for method in ("filtering", "smoothing"):
+    for method in COMPARED:
         without = findings.result(f"ess/{dataset}.{setting}.{method}")
         with_ = findings.decoded(dataset, setting, method, M)
         if without is not None:
