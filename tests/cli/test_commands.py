@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from typing import get_args
 
 import pandas as pd
 import pytest
@@ -12,6 +13,8 @@ from typer.testing import CliRunner
 
 import retrodict as rd
 from retrodict.cli import app, main
+from retrodict.cli.fit import Teacher
+from retrodict.train import divergence
 
 runner = CliRunner(env={"COLUMNS": "160", "TERM": "dumb"})
 
@@ -105,6 +108,10 @@ def test_every_command_teaches_with_an_example():
         (["simulate", "{tmp}", "--end", "1", "-o", "{tmp}/x.csv"], "is not a saved model"),
         (["fit", "{trips}", *COLUMNS, "-o", "{trips}", "--epochs", "1"], "cannot make this folder"),
         (["fit", "{trips}", *COLUMNS, "-o", "{tmp}/x.csv", "--mixing", "8"], "--mixing is for the smoother"),
+        (
+            ["fit", "{trips}", *COLUMNS, "-o", "{tmp}/x.csv", "--learn-from", "data"],
+            "--learn-from is for the smoother",
+        ),
     ],
 )
 def test_errors_are_one_line_without_a_traceback(arguments, message, trips, tmp_path, monkeypatch, capsys):
@@ -125,12 +132,16 @@ def test_the_installed_command_starts():
     assert done.stdout.startswith("retrodict ")
 
 
-def test_fit_with_a_smoother_that_mixes_past_and_future(tmp_path):
+def test_fit_with_a_smoother_that_mixes_past_and_future_and_learns_from_data(tmp_path):
     truth = rd.Hawkes([0.5, 0.05], [[0.0, 0.9], [0.0, 0.0]], 2.0)
     rd.write_events(rd.simulate(truth, 20, end=10.0, seed=1), tmp_path / "complete.parquet")
-    options = ["--hidden", "8", "--epochs", "1", "--mixing", "5"]
-    run("fit", str(tmp_path / "complete.parquet"), "-o", str(tmp_path / "model"), "-m", "0.5", *options)
-    assert rd.load_proposal(tmp_path / "model" / "smoother").mixing == 5
+    options = ["--hidden", "8", "--epochs", "1", "--mixing", "5", "--learn-from", "data"]
+    result = run("fit", str(tmp_path / "complete.parquet"), "-o", str(tmp_path / "model"), "-m", "0.5", *options)
+    assert "nats per missing event on dev" in result.output
+    smoother = rd.load_proposal(tmp_path / "model" / "smoother")
+    assert smoother.mixing == 5
+    assert smoother.training_record["learn_from"] == "data"
+    assert [teacher.value for teacher in Teacher] == list(get_args(divergence.Teacher))
 
 
 def test_fit_with_a_smoother_then_impute(tmp_path):
@@ -142,7 +153,7 @@ def test_fit_with_a_smoother_then_impute(tmp_path):
     fitted = run(
         "fit", str(tmp_path / "complete.parquet"), "-o", model, "-m", "cause=1", "--hidden", "8", "--epochs", "3"
     )
-    assert "nats per missing event on dev" in fitted.output
+    assert "nats per missing event on streams drawn in place of dev" in fitted.output
     incomplete, imputed = tmp_path / "incomplete.csv", tmp_path / "imputed.csv"
     run("censor", str(tmp_path / "complete.parquet"), "-m", "cause=1", "-o", str(incomplete))
     result = run("impute", model, str(incomplete), "-o", str(imputed), "--particles", "20")

@@ -95,7 +95,9 @@ def test_what_fell_short_is_said():
     tests = {"smoothing, M = 6": {"dominates": False, "p": 0.2}}
     bad = {"costs": [0.1, 0.5], "particles": [6], "methods": methods, "tests": tests}
     table = {"synthetic-0": {"rho-0.5": bad}}
-    text = " ".join(shortfalls({"log_q": {"synthetic-0": {"rho-0.5": cell}}, "decoding": table, "sensitivity": {}}))
+    log_q, cut = {"synthetic-0": {"rho-0.5": cell}}, {"smoothers/taxi.rho-0.5.data": {"ended": "time was up"}}
+    text = " ".join(shortfalls({"smoothers": cut, "log_q": log_q, "decoding": table, "sensitivity": {}}))
+    assert "smoothing taught by data: NYC Taxi (ρ = 0.5)." in text
     assert "70.0%" in text
     assert "72.0%" in text
     assert "damped it has so on 81.0%" in text

@@ -295,5 +295,9 @@ def test_a_damped_smoother_lies_between_filtering_and_itself(mixing):
             proposal.damped(0.0).log_prob(missing, observed), filtering.log_prob(missing, observed), rtol=0, atol=1e-9
         )
     assert all(torch.equal(value, before[name]) for name, value in proposal.state_dict().items())
+    assert half.given_missingness is proposal.given_missingness
+    assert half.training_record == {"damped": 0.5}
     with pytest.raises(rd.ModelError, match="factor"):
         proposal.damped(1.5)
+    with pytest.raises(rd.ModelError, match="Damp the smoother, then twist it"):
+        rd.Twisted.of(proposal).damped(0.5)

@@ -190,7 +190,9 @@ def test_who_teaches_also_scores():
         assert float(objective.batch(np.arange(count), 0).complete.mask.sum()) / count == pytest.approx(
             per_stream, rel=0.15
         )
-        assert objective.name_of(count - 1) == (sparse.ids[99] if teacher == "data" else "drawn from the model")
+        assert objective.name_of(count - 1) == (
+            sparse.ids[99] if teacher == "data" else "drawn by the model in place of 99"
+        )
 
 
 def test_a_smoother_learns_the_models_posterior_not_the_datas():
@@ -213,8 +215,33 @@ def test_a_smoother_learns_the_models_posterior_not_the_datas():
 def test_a_model_that_explodes_cannot_teach():
     model = rd.Hawkes([5.0], [[3.0]], 10.0)
     streams = rd.StreamSet([rd.EventStream([1.0], [0], end=20.0, id=i) for i in range(4)], types=["0"])
-    with pytest.raises(rd.ModelError, match='learn_from="data"'):
+    with pytest.raises(rd.ModelError, match=r'explosive .* learn_from="data"'):
         rd.fit(rd.Smoothing(model, rd.ByType(0.5), 4), streams, streams, epochs=1, progress=False)
+
+
+@pytest.mark.parametrize("teacher", ["model", "both"])
+def test_windows_of_a_stream_hide_what_is_drawn_in_its_place(teacher):
+    """Stream 1 loses what happens in [0, 5), and so does what the model draws for it; others lose nothing."""
+    model, missing = rd.Poisson([4.0]), rd.Windows(by_stream={1: [(0.0, 5.0)]})
+    streams = rd.simulate(model, 3, end=10.0, seed=1)
+    objective = Divergence(rd.Smoothing(model, missing, 4), streams, streams, learn_from=teacher)
+    rows = sum(len(index) for index in objective.epoch_batches(3, 0, 0))
+    batch = objective.batch(np.arange(rows), 0)
+    lost = batch.missing.sum(1).tolist()
+    assert [count > 5 for count in lost] == [i % 3 == 1 for i in range(rows)]
+    assert rows == (3 if teacher == "model" else 6)
+
+
+def test_streams_that_only_start_at_another_time_are_another_run(tmp_path):
+    model = rd.Poisson([1.0])
+    make = lambda start: rd.StreamSet(  # noqa: E731
+        [rd.EventStream([5.0], [0], start, 10.0, id=i) for i in range(4)], types=["0"]
+    )
+    rd.fit(rd.Smoothing(model, rd.ByType(0.5), 4), make(0.0), make(0.0), epochs=1, progress=False, directory=tmp_path)
+    with pytest.raises(rd.TrainingError, match="another data"):
+        rd.fit(
+            rd.Smoothing(model, rd.ByType(0.5), 4), make(4.0), make(4.0), epochs=1, progress=False, directory=tmp_path
+        )
 
 
 def test_draws_are_paired_with_what_was_observed():

@@ -7,7 +7,6 @@ import pytest
 import torch
 
 import retrodict as rd
-from retrodict.models.simulate import simulate_like
 
 MODEL = rd.Hawkes([0.6, 0.05], [[0.0, 0.9], [0.0, 0.0]], 1.5)
 MECHANISMS = {
@@ -37,14 +36,3 @@ def test_a_smoother_looks_ahead(name):
     with torch.no_grad():
         gain = smoother.log_prob(missing, observed) - rd.Filtering(MODEL, mechanism).log_prob(missing, observed)
     assert float(gain.mean()) > 3 * float(gain.std()) / np.sqrt(len(gain))
-
-
-def test_simulated_streams_start_when_real_ones_do():
-    train = streams(60, 1)
-    drawn = simulate_like(MODEL, train, seed=3)
-    assert drawn.ids == train.ids
-    np.testing.assert_array_equal(drawn.starts, train.starts)
-    assert len(set(drawn.starts)) > 10
-    np.testing.assert_array_equal(drawn.ends, train.ends)
-    assert not set(drawn.event_times) & set(train.event_times)
-    assert 0 < MECHANISMS["windows"].censor(drawn)[1].num_events < (drawn.event_types == 0).sum()

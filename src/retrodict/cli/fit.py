@@ -170,9 +170,10 @@ def _fit_smoother(
     with common.notes(), _interruptible():
         run(proposal, *streams, directory=output / SMOOTHER, **settings)
     record = proposal.training_record
+    dev = "streams drawn in place of dev" if record["learn_from"] == "model" else "dev"
     common.wrote(
         output / SMOOTHER,
-        f"smoother, log q {record['dev_log_likelihood_per_event']:.4f} nats per missing event on dev "
+        f"smoother, log q {record['dev_log_likelihood_per_event']:.4f} nats per missing event on {dev} "
         f"(best epoch {record['best_epoch']} of {record['epochs']}, {record['seconds']:g} s)",
     )
 

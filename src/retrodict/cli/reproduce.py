@@ -35,7 +35,9 @@ def reproduce(
     minutes: Annotated[
         float | None, typer.Option(help="End after so many minutes; the same command goes on later.")
     ] = None,
-    train_seconds: Annotated[float | None, typer.Option(help="The most time to train one model or smoother.")] = None,
+    train_seconds: Annotated[
+        float | None, typer.Option(help="The most time to train one model or smoother.", min=1)
+    ] = None,
     collect: Annotated[bool, typer.Option("--collect", help="Only make tables and figures of what is there.")] = False,
     page: Annotated[
         Path | None, typer.Option(help="Where the page of results goes; by default into the folder.")

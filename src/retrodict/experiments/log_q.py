@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from retrodict.events.combine import combine
 from retrodict.events.stream_set import StreamSet
-from retrodict.experiments.data import dev_pair, mechanism, test_pair
+from retrodict.experiments.data import mechanism, test_pair
 from retrodict.experiments.jobs import Job
 from retrodict.experiments.place import Place
 from retrodict.experiments.plan import model_job, smoother_job
@@ -21,7 +21,7 @@ from retrodict.proposals.smoothing import Smoothing
 from retrodict.smc.impute import impute
 
 AT_ONCE = 50  # streams
-FACTORS = (0.05, 0.1, 0.2, 0.3, 0.5, 1.0)  # how much of what the future adds a damped smoother may take
+DAMPING = 0.1  # how much of what the future adds a damped smoother takes
 
 
 def jobs(scale: Scale) -> list[Job]:
@@ -42,34 +42,25 @@ def jobs(scale: Scale) -> list[Job]:
 def measure(place: Place, device: str, dataset: str, setting: str) -> dict[str, Any]:
     """log q of what is missing from each test stream, under filtering and under smoothers trained in several ways.
 
-    One taught by data also appears damped, by the factor with which it beats filtering on most dev streams. Where the
-    model is the true process, its exact posterior too: log p(x, z) - log p(x), the latter by filtering with many
-    particles.
+    One taught by data also appears damped. Where the model is the true process, its exact posterior too:
+    log p(x, z) - log p(x), the latter by filtering with many particles.
     """
     observed, missing = test_pair(place, dataset, setting)
     ours, data, paper = (place.smoother(dataset, setting, way, device) for way in ("ours", "data", "paper"))
     filtering = Filtering(ours.model, mechanism(setting, dataset, observed.types))
     assert isinstance(data, Smoothing)
-    factor = _best_factor(data, filtering, *dev_pair(place, dataset, setting))
     proposals = {
         "filtering": filtering,
         "smoothing": ours,
         "data_smoothing": data,
-        "damped_smoothing": data.damped(factor),
+        "damped_smoothing": data.damped(DAMPING),
         "paper_smoothing": paper,
     }
-    result: dict[str, Any] = {"missing": missing.lengths, "damping": factor}
+    result: dict[str, Any] = {"missing": missing.lengths}
     result |= {name: log_probs(proposal, observed, missing) for name, proposal in proposals.items()}
     if kind_of(dataset) == "synthetic":
         result["exact_posterior"] = _exact(filtering, observed, missing, place.scale.evidence_particles)
     return result
-
-
-def _best_factor(smoother: Smoothing, filtering: Filtering, observed: StreamSet, missing: StreamSet) -> float:
-    """With which it beats filtering on most streams; of equals the largest."""
-    least = log_probs(filtering, observed, missing)
-    wins = {f: int((log_probs(smoother.damped(f), observed, missing) > least).sum()) for f in FACTORS}
-    return max(FACTORS, key=lambda factor: (wins[factor], factor))
 
 
 @torch.no_grad()

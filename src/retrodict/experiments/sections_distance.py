@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from retrodict.experiments.figures.style import name_of, setting_name
+from retrodict.experiments.log_q import DAMPING
 from retrodict.experiments.markdown import NOT_RUN, Picture, marked, number, p_value, share, table
 from retrodict.experiments.scale import MIDDLE, SETTINGS
 from retrodict.experiments.summary import BETTER
@@ -17,13 +18,11 @@ def log_q_section(summary: dict[str, Any], picture: Picture) -> str:
         for setting, found in settings.items():
             row = [name_of(dataset), setting_name(setting)]
             if found is None:
-                rows.append([*row, NOT_RUN, *[""] * 11])
+                rows.append([*row, NOT_RUN, *[""] * 10])
                 continue
             row.append(f"{found['filtering']:.3f}")
             for name, better in BETTER.items():
                 row += [f"{found[name]:.3f}", share(found[better])] if better in found else ["", ""]
-                if name == "damped_smoothing":
-                    row.append(f"{found['damping']:g}")
             rows.append(row)
     heading = [
         "data set",
@@ -35,7 +34,6 @@ def log_q_section(summary: dict[str, Any], picture: Picture) -> str:
         "higher",
         "the same, damped",
         "higher",
-        "factor",
         "the paper's",
         "higher",
         "exact posterior",
@@ -44,15 +42,15 @@ def log_q_section(summary: dict[str, Any], picture: Picture) -> str:
     text = (
         "## How probable the truth is under each proposal\n\nlog q(z\\* | x), nats per missing event, and on which "
         "share of the test streams it is higher than under filtering. *Smoothing* learned from streams that the model "
-        "drew: it is near the model's posterior, and imputes best where the model is wrong in some way. *Taught by "
-        "data* it is nearer to the truth. Damped, it takes only a part of what the future adds, the factor being that "
-        "with which it beats filtering on most dev streams: it then wins by less, and more often. (If log q gains s² / "
-        "2 on average and varies by s, as where many small things add up, a proposal at the posterior wins with "
-        "probability Φ(s / 2), and one with a small part of the gain with up to Φ(s).) The paper's smoother adds up "
-        "what past and future say and is trained on one mask of the set's own streams. Where the model is the true "
-        "process, its exact posterior (the evidence estimated by filtering with many particles: a little too low, "
-        "which flatters the posterior) says what the best proposal could do if streams did not end with an event, of "
-        "which the process knows nothing and a smoother taught by data does."
+        "drew and is near the model's posterior; *taught by data* it is nearer to the truth. *Damped*, it takes only "
+        f"{DAMPING:g} of what the future adds: it gains less, and more often. (If the gain is the sum of many small "
+        "things, s² / 2 on average with a standard deviation of s, a proposal at the posterior gains on a share "
+        "Φ(s / 2) of the streams, and one that takes less and less of it on up to Φ(s). So the share says that the "
+        "future is used, not how well.) The paper's smoother adds up what past and future say and is trained on one "
+        "mask of the set's own streams. Where the model is the true process, its exact posterior (the evidence "
+        "estimated by filtering with many particles: a little too low, which flatters the posterior) says what the "
+        "best proposal could do if streams did not end with an event, of which the process knows nothing and a "
+        "smoother taught by data does."
     )
     pictures = [picture(f"clouds-{s}.png", f"Smoothing against filtering, {setting_name(s)}") for s in SETTINGS]
     return "\n\n".join([text, *pictures, table(heading, rows)])

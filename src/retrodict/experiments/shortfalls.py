@@ -12,8 +12,13 @@ HIGHER, SIGNIFICANT = 0.95, 0.01
 
 def shortfalls(summary: dict[str, Any]) -> list[str]:
     """One sentence for each kind of thing that fell short, or has not been measured."""
-    found = [*_not_run(summary), *_log_q(summary), *_frontiers(summary), *_baselines(summary)]
-    return found
+    return [
+        *_not_run(summary),
+        *_cut_short(summary),
+        *_log_q(summary),
+        *_frontiers(summary),
+        *_baselines(summary),
+    ]
 
 
 def _cells(table: dict[str, Any]) -> Iterator[tuple[str, Any]]:
@@ -27,6 +32,19 @@ def _not_run(summary: dict[str, Any]) -> Iterator[str]:
         absent = [name for name, found in _cells(summary[part]) if found is None]
         if absent:
             yield f"Not run yet, {what}: {', '.join(absent)}."
+
+
+def _cut_short(summary: dict[str, Any]) -> Iterator[str]:
+    """Smoothers that would have gone on improving."""
+    cut: dict[str, list[str]] = {}
+    for name, found in summary["smoothers"].items():
+        if found["ended"] == "time was up":
+            dataset, rest = name.removeprefix("smoothers/").split(".", 1)
+            setting, way = rest.rsplit(".", 1)
+            cut.setdefault(way, []).append(f"{name_of(dataset)} ({setting_name(setting)})")
+    for way, label in (("ours", "smoothing"), ("data", "smoothing taught by data"), ("paper", "the paper's smoother")):
+        if way in cut:
+            yield f"Training ended because time was up while dev still improved, {label}: {', '.join(cut[way])}."
 
 
 def _log_q(summary: dict[str, Any]) -> Iterator[str]:

@@ -34,6 +34,7 @@ def summarise(findings: Findings) -> dict[str, Any]:
         "scale": scale.name,
         "data": {dataset: findings.result(f"data/{dataset}") for dataset in scale.datasets},
         "models": {dataset: findings.result(f"models/{dataset}") for dataset in scale.datasets},
+        "smoothers": findings.under("smoothers/"),
         "log_q": _table(findings, SETTINGS, log_q),
         "decoding": _table(findings, SETTINGS, decoding),
         "sensitivity": {
@@ -72,7 +73,7 @@ def log_q(findings: Findings, dataset: str, setting: str) -> dict[str, Any] | No
     missing = np.array(found["missing"])
     some = missing > 0
     values = {name: np.array(found[name], dtype=float) for name in ("filtering", *BETTER) if name in found}
-    result: dict[str, Any] = {"streams": int(some.sum()), "damping": found["damping"]}
+    result: dict[str, Any] = {"streams": int(some.sum())}
     result |= {name: float(value.sum() / max(missing.sum(), 1)) for name, value in values.items()}
     for name, key in BETTER.items():
         if name in values:

@@ -17,7 +17,6 @@ from torch import Tensor
 
 from retrodict.errors import DataError, ModelError, RunawayError
 from retrodict.events.batch import make_batch
-from retrodict.events.stream import EventStream
 from retrodict.events.stream_set import StreamSet
 from retrodict.events.time_axis import TimeAxis
 from retrodict.models.base import Model
@@ -89,21 +88,6 @@ def simulate(
     axis = TimeAxis(unit=model.time_unit) if history is None else history.axis
     streams = _collect(model, events, begin, stop, limit, origin, ids, axis)
     return streams if history is None or given.axis.unit is None else streams.with_unit(given.axis.unit)
-
-
-def simulate_like(model: Model, streams: StreamSet, seed: int = 0) -> StreamSet:
-    """A stream from the model in place of each of these: it starts and lasts as that one does, and has its id.
-
-    One that runs far beyond the longest of these raises a RunawayError.
-    """
-    matched = model.matched(streams)
-    most = 1000 + 100 * int(matched.lengths.max(initial=0))
-    drawn = simulate(model, len(matched), matched.durations, seed, max_events=most)
-    moved = (
-        EventStream.trusted(np.minimum(new.times + old.start, old.end), new.types, old.start, old.end, old.id)
-        for new, old in zip(drawn, matched, strict=True)
-    )
-    return StreamSet(moved, types=matched.types, axis=matched.axis)
 
 
 def _per_stream(value: Any, count: int, name: str) -> NDArray[np.float64]:

@@ -107,13 +107,15 @@ class Smoothing(OwnClock, Proposal):
         return self.mix is not None
 
     def damped(self, factor: float) -> Smoothing:
-        """A proposal between filtering (0) and this one (1): what the future adds, times a factor; the model is shared.
+        """A proposal between filtering (0) and this one (1), with so much of what the future adds.
 
-        Where the future says little, or says it wrongly, less of it is safer.
+        Model and mechanism are shared. Where the future says little, or says it wrongly, less of it is safer.
         """
         if not 0 <= factor <= 1:
             raise ModelError(f"the factor must lie in [0, 1] (0 is filtering), but is {factor!r}.")
-        damped = copy.deepcopy(self, {id(self.model): self.model})
+        shared = (self.model, self.missingness, self.given_missingness)
+        damped = copy.deepcopy(self, {id(part): part for part in shared})
+        damped.training_record = {"damped": factor}
         with torch.no_grad():
             for weight in (
                 damped.readout,

@@ -51,6 +51,10 @@ class Twisted(Smoothing):
         for name, parameter in self.named_parameters():
             parameter.requires_grad_(name.startswith("twist."))
 
+    def damped(self, factor: float) -> Smoothing:
+        """Refused: the twist would still be whole."""
+        raise ModelError("a twisted proposal cannot be damped. Damp the smoother, then twist it: Twisted.of(damped).")
+
     @classmethod
     def of(cls, smoother: Smoothing, twist_size: int = 64) -> Twisted:
         """A twist for a trained smoother, whose weights are copied and stay as they are."""

@@ -13,7 +13,7 @@ from retrodict.events.pairs import PackedPairs, PairBatch
 from retrodict.events.stream_set import StreamSet
 from retrodict.proposals.base import Proposal
 from retrodict.random import split, stream_keys
-from retrodict.train.objective import Objective
+from retrodict.train.objective import Objective, epoch_seed
 
 _DEV_MASK = 999_999_937  # the seed of the one mask that dev streams keep
 
@@ -37,7 +37,7 @@ class CensoredObjective(Objective):
 
     def censor(self, streams: StreamSet, epoch: int, *, fresh: bool = True) -> None:
         """Hide events of this epoch's streams, other ones than last time if ``fresh``."""
-        mask_seed = (self.seed + 1) * 1_000_000 + (epoch if fresh else 0)
+        mask_seed = epoch_seed(self.seed, epoch if fresh else 0)
         self._censored, self._epoch = observed_first(streams, self.mechanism.hide(streams, mask_seed)), epoch
         self._packed = {key: packed for key, packed in self._packed.items() if key[0]}
 

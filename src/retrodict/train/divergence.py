@@ -28,27 +28,28 @@ from torch import Tensor
 from retrodict.errors import ModelError, RunawayError
 from retrodict.events.batch import Batch, batches_by_length
 from retrodict.events.pairs import pairs_of_draws
-from retrodict.events.stream import EventStream
 from retrodict.events.stream_set import StreamSet
+from retrodict.models.base import Model
 from retrodict.models.quadrature import GaussLegendre
-from retrodict.models.simulate import simulate_like
 from retrodict.proposals.base import Proposal
+from retrodict.smc.draw import draw_like
 from retrodict.smc.sampler import Options, sequential_monte_carlo
 from retrodict.train.censored import CensoredObjective
+from retrodict.train.objective import epoch_seed
 
 Teacher = Literal["model", "data", "both"]
-_DEV_DRAW = 999_999_893  # the seed of the dev streams that the model draws
-_SHARED = 1_000_000  # seeds of one run's epochs lie this far from those of the next run's
+_DRAWS = 1_000_000_000_000  # seeds of draws are those of masks and this much more
+_DEV_DRAWS = 999_999_893 + _DRAWS  # of the one draw of dev streams
 
 
 class Divergence(CensoredObjective):
     """Minimise β KL(p ‖ q) + (1 - β) KL(q ‖ p), up to a constant, over complete streams and their masks.
 
     ``beta`` 1 is inclusive only, as the paper ended up with. ``learn_from`` says whose streams: those that the
-    ``"model"`` draws, one for every training or dev stream, which starts and lasts as that one does, and others every
-    ``redraw`` epochs; the ``"data"``, the training streams themselves, as in the paper; or ``"both"``, scored on dev
-    data. ``docs/imputation.md`` says what each gains. ``fresh_masks`` censors anew every epoch (the paper uses one mask
-    throughout). ``draws`` is how many draws a stream the exclusive part takes (1: the paper's form).
+    ``"model"`` draws, one for every training or dev stream, which starts and lasts as that one does, and other ones to
+    train on every ``redraw`` epochs; the ``"data"``, the training streams themselves, as in the paper; or ``"both"``,
+    scored on dev data. ``docs/imputation.md`` says what each gains. ``fresh_masks`` censors anew every epoch (the paper
+    uses one mask throughout). ``draws`` is how many draws a stream the exclusive part takes (1: the paper's form).
     """
 
     def __init__(
@@ -60,7 +61,7 @@ class Divergence(CensoredObjective):
         seed: int = 0,
         beta: float = 1.0,
         learn_from: Teacher = "model",
-        redraw: int = 5,
+        redraw: int = 1,
         fresh_masks: bool = True,
         draws: int = 4,
     ) -> None:
@@ -71,12 +72,12 @@ class Divergence(CensoredObjective):
         for name, value in (("draws", draws), ("redraw", redraw)):
             if not (isinstance(value, int) and value > 0):
                 raise ModelError(f"{name} must be a positive whole number, but is {value!r}.")
+        scored = _draw(proposal.model, dev, seed + _DEV_DRAWS) if learn_from == "model" else None
+        super().__init__(proposal, train, dev, seed, scored)
         self.proposal = proposal
         self.beta, self.learn_from, self.redraw = beta, learn_from, redraw
         self.fresh_masks, self.num_draws = fresh_masks, draws
         self._drawn: tuple[int, StreamSet] | None = None  # this epoch's streams, and since which epoch
-        scored = self._draw(dev, seed + _DEV_DRAW) if learn_from == "model" else dev
-        super().__init__(proposal, train, dev, seed, scored)
 
     def options(self) -> dict[str, Any]:
         """What this divergence is, for a run's identity."""
@@ -99,7 +100,7 @@ class Divergence(CensoredObjective):
         """A training stream, or one that was drawn."""
         if self.learn_from == "data" or (self.learn_from == "both" and index < len(self.train)):
             return self.train.ids[index]
-        return "drawn from the model"
+        return f"drawn by the model in place of {self.train.ids[index % len(self.train)]!r}"
 
     def loss(self, batch: Any, training: bool) -> tuple[Tensor, Tensor]:
         """The divergence summed over streams, and the number of missing events."""
@@ -118,22 +119,24 @@ class Divergence(CensoredObjective):
             return self.train
         since = epoch - epoch % self.redraw
         if self._drawn is None or self._drawn[0] != since:
-            drawn = self._draw(self.train, (self.seed + 1) * _SHARED + since)
+            drawn = _draw(self.proposal.model, self.train, epoch_seed(self.seed, since) + _DRAWS)
             self._drawn = since, drawn if self.learn_from == "model" else _joined(self.train, drawn)
         return self._drawn[1]
 
-    def _draw(self, like: StreamSet, seed: int) -> StreamSet:
-        """Streams from the model, in place of some; on a CPU, where that is faster and gives the same ones anywhere."""
-        model = self.proposal.model
-        if model.device.type != "cpu":
-            model = copy.deepcopy(model).cpu()
-        try:
-            return simulate_like(model, like, seed)
-        except RunawayError as error:
-            raise ModelError(
-                f"the model cannot draw streams to teach a smoother by: {error} Or teach it by the training streams: "
-                'learn_from="data".'
-            ) from error
+
+def _draw(model: Model, like: StreamSet, seed: int) -> StreamSet:
+    """Streams from the model, in place of these; on a CPU, which is left to it while a GPU trains."""
+    if model.device.type != "cpu":
+        model = copy.deepcopy(model).cpu()
+    try:
+        return draw_like(model, like, seed)
+    except RunawayError as error:
+        raise ModelError(
+            "the model cannot teach a smoother: a stream that it drew had a hundred times as many events as the "
+            "longest of yours, or more. It may be explosive (for a Hawkes process: more than one child per event on "
+            'average). Teach the smoother by your streams instead: learn_from="data", or --learn-from data on the '
+            "command line."
+        ) from error
 
 
 def exclusive(proposal: Proposal, observed: Batch, keys: Tensor, draws: int) -> Tensor:
@@ -151,6 +154,14 @@ def exclusive(proposal: Proposal, observed: Batch, keys: Tensor, draws: int) -> 
 
 
 def _joined(streams: StreamSet, drawn: StreamSet) -> StreamSet:
-    renamed = (EventStream.trusted(s.times, s.types, s.start, s.end, f"simulated {s.id}") for s in drawn)
-    plain = (EventStream.trusted(s.times, s.types, s.start, s.end, s.id) for s in streams)
-    return StreamSet([*plain, *renamed], types=streams.types, axis=streams.axis)
+    """Both sets as one; a mechanism that goes by ids takes a drawn stream for the one it stands for."""
+    arrays = (
+        np.concatenate([getattr(streams, name), getattr(drawn, name)])
+        for name in ("event_times", "event_types", "lengths", "starts", "ends", "id_keys")
+    )
+    times, types, lengths, starts, ends, keys = arrays
+    ids = [*streams.ids, *(("drawn", id) for id in drawn.ids)]
+    offsets = np.concatenate([[0], np.cumsum(lengths)])
+    joined = StreamSet.trusted(times, types, offsets, starts, ends, ids, streams.types, axis=streams.axis)
+    joined._id_keys = keys
+    return joined

@@ -38,7 +38,7 @@ from retrodict.proposals import Filtering, Proposal, Smoothing
 from retrodict.smc.impute import impute
 from retrodict.smc.posterior import Posterior
 from retrodict.train.mechanism import Completion, completions, maximise
-from retrodict.train.objective import Objective
+from retrodict.train.objective import Objective, epoch_seed
 
 _DEV_SEED = 999_999_937
 
@@ -189,7 +189,7 @@ class ExpectationMaximisation(Objective):
         """The E-step: complete the streams, under the model as it is; a function of the weights, seed and epoch."""
         if self._ready is not None and self._ready[0] == epoch:
             return self._ready[1]
-        number = (self.seed + 1) * 1_000_000 + epoch
+        number = epoch_seed(self.seed, epoch)
         self.learner.refresh()
         posterior = self._impute(self.train, self.particles, number)
         self._check(posterior)

@@ -172,7 +172,7 @@ def train_objective(
             if name in best["average"]:
                 parameter.copy_(best["average"][name])
     if isinstance(module, Model | Proposal):
-        module.training_record = _record(fitting, time.perf_counter() - began)
+        module.training_record = _record(fitting, epochs, time.perf_counter() - began)
     return fitting
 
 
@@ -222,11 +222,14 @@ def _run_trainer(trainer: pl.Trainer, fitting: Fitting, checkpoint: Path | None)
         raise KeyboardInterrupt("training interrupted; repeat the call to resume") from stop
 
 
-def _record(fitting: Fitting, seconds: float) -> dict[str, Any]:
+def _record(fitting: Fitting, epochs: int, seconds: float) -> dict[str, Any]:
     """How the fit went, for the saved model."""
     best = min(fitting.history, key=lambda row: row["dev_loss"])
+    done = len(fitting.history)
+    why = "dev no longer improved" if fitting.is_done() else "all epochs done" if done >= epochs else "time was up"
     return {
-        "epochs": len(fitting.history),
+        "epochs": done,
+        "ended": why,
         "best_epoch": int(best["epoch"]) + 1,
         "train_log_likelihood_per_event": -best["train_loss"],
         "dev_log_likelihood_per_event": -best["dev_loss"],
@@ -234,6 +237,7 @@ def _record(fitting: Fitting, seconds: float) -> dict[str, Any]:
         "train_events": fitting.objective.train.num_events,
         "seconds": round(seconds, 1),
         **fitting.settings.as_dict(),
+        **fitting.objective.options(),
     }
 
 
@@ -266,9 +270,10 @@ def _given(fitted: Model | Proposal) -> dict[str, Any]:
     if not isinstance(fitted, Proposal):
         return {}
     digest = hashlib.blake2b(digest_size=8)
-    for name, parameter in sorted(fitted.named_parameters()):
-        if not parameter.requires_grad:
-            digest.update(name.encode() + parameter.detach().cpu().numpy().tobytes())
+    trained = {name for name, parameter in fitted.named_parameters() if parameter.requires_grad}
+    for name, value in sorted(fitted.state_dict().items()):
+        if name not in trained:
+            digest.update(name.encode() + value.cpu().numpy().tobytes())
     try:
         mechanism = fitted.missingness.config()
     except ModelError:  # a mechanism that cannot be saved: nor will the proposal be

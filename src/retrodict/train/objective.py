@@ -70,7 +70,8 @@ class Objective(ABC):
         """A digest of the data, so that a run is not resumed on other streams by mistake."""
         digest = hashlib.blake2b(digest_size=8)
         for streams in (self.train, self.dev):
-            for array in (streams.event_times, streams.event_types, streams.offsets, streams.ends):
+            for array in (streams.event_times, streams.event_types, streams.offsets, streams.starts, streams.ends,
+                          streams.id_keys):  # fmt: skip
                 digest.update(np.ascontiguousarray(array).tobytes())
         return digest.hexdigest()
 
@@ -106,6 +107,11 @@ class Likelihood(Objective):
         """-log p summed over streams."""
         integral = self.integral if training else self.dev_integral
         return -self.model.batch_log_likelihood(batch, integral).sum(), batch.mask.sum()
+
+
+def epoch_seed(seed: int, epoch: int) -> int:
+    """Of what is random in an epoch: another one for every epoch of every run."""
+    return (seed + 1) * 1_000_000 + epoch
 
 
 def mean_loss(objective: Objective, batch_size: int) -> float:
