@@ -14,6 +14,7 @@ WAYS: dict[str, dict[str, Any]] = {
     "one mask": {"fresh_masks": False, "learn_from": "data"},
     "fresh masks": {"learn_from": "data"},
     "fresh masks, simulated": {"learn_from": "both", "redraw": 1},
+    "streams of the model": {"learn_from": "model"},
     "exclusive by a tenth": {"beta": 0.9, "learn_from": "data"},
 }
 
