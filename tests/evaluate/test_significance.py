@@ -59,3 +59,12 @@ def test_a_clear_difference_is_found() -> None:
 def test_bad_input_is_refused_with_a_remedy(a, b, options) -> None:
     with pytest.raises(DataError, match="Remedy"):
         paired_permutation_test(a, b, **options)
+
+
+def test_many_pairs_can_be_compared():
+    generator = np.random.default_rng(0)
+    ours = generator.normal(size=5000)
+    result = paired_permutation_test(
+        ours, ours + 0.1 + generator.normal(size=5000), permutations=200, alternative="less"
+    )
+    assert result.p_value < 0.02

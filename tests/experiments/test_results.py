@@ -12,7 +12,7 @@ from retrodict.experiments.data import test_pair as pair_of
 from retrodict.experiments.findings import MOST_PROBABLE, NOTHING, Findings
 from retrodict.experiments.place import Place, read_json
 from retrodict.experiments.scale import SETTINGS, costs_of
-from retrodict.experiments.shortfalls import shortfalls
+from retrodict.experiments.shortfalls import shortfalls, together
 from retrodict.experiments.summary import summarise
 from tests.experiments.conftest import TINY
 
@@ -90,17 +90,25 @@ def test_a_page_of_nothing_says_so(tmp_path):
 
 
 def test_what_fell_short_is_said():
-    cell = {"smoothing_better": 0.7, "damped_better": 0.81, "exact_better": 0.72}
+    cell = {"smoothing_better": 0.7, "data_better": 0.75, "damped_better": 0.81, "exact_better": 0.72}
     methods = {"smoothing, M = 6": {"distance": [1.0, 3.0]}, "predict nothing": {"distance": [2.0, 2.5]}}
+    methods["smoothing taught by data, M = 6"] = {"distance": [0.0, 0.0]}
     tests = {"smoothing, M = 6": {"dominates": False, "p": 0.2}}
     bad = {"costs": [0.1, 0.5], "particles": [6], "methods": methods, "tests": tests}
-    table = {"synthetic-0": {"rho-0.5": bad}}
+    table = {f"synthetic-{i}": {"rho-0.5": bad} for i in range(3)}
     log_q, cut = {"synthetic-0": {"rho-0.5": cell}}, {"smoothers/taxi.rho-0.5.data": {"ended": "time was up"}}
     text = " ".join(shortfalls({"smoothers": cut, "log_q": log_q, "decoding": table, "sensitivity": {}}))
     assert "smoothing taught by data: NYC Taxi (ρ = 0.5)." in text
-    assert "70.0%" in text
-    assert "72.0%" in text
-    assert "damped it has so on 81.0%" in text
-    assert "frontier does not lie" in text
-    assert "p = 0.2" in text
-    assert "beaten by predict nothing at 0.5" in text
+    for share in ("70.0%", "75.0%", "81.0% (below 95%: Synthetic 0 (ρ = 0.5))", "72.0%"):
+        assert share in text
+    assert "frontier does not lie everywhere to the left of filtering's, smoothing, M = 6: Synthetic 0-2 (ρ" in text
+    assert "Synthetic 1 (ρ = 0.5) 0.2" in text
+    assert "Synthetic (ρ = 0.5): smoothing is beaten by predict nothing at 0.5 (3 of 3 sets)." in text
+
+
+def test_data_sets_are_named_in_few_words():
+    cells = [(f"synthetic-{i}", setting) for setting in ("deterministic", "rho-0.5") for i in (0, 1, 2, 3, 5, 7, 8)]
+    assert together(cells) == "Synthetic 0-3, 5, 7, 8 (deterministic, ρ = 0.5)"
+    assert together([("taxi", "rho-0.1"), ("taxi", "rho-0.9"), ("flights", "rho-0.9")]) == (
+        "NYC Taxi (ρ = 0.1, ρ = 0.9); NYC Flights (ρ = 0.9)"
+    )

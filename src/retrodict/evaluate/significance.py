@@ -48,7 +48,7 @@ def paired_permutation_test(
     if permutations < 1:
         raise DataError(f"permutations is {permutations}", remedy="pass at least 1")
     difference = x - y
-    if 2.0 ** len(difference) <= permutations:
+    if 2 ** len(difference) <= permutations:
         sums = _every_flip(difference)
         extreme = _as_extreme(sums, difference, alternative)
         return PermutationTest(float(difference.mean()), extreme / len(sums), len(sums), True)

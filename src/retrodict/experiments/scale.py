@@ -103,10 +103,10 @@ class Scale:
     chunk: int = 12_500
     evidence_particles: int = 400
     runtime_kind: str = "elevator"
-    runtime_particles: tuple[int, ...] = (10, 20, 50, 100, 200, 500, 1000)
+    runtime_particles: tuple[int, ...] = (10, 20, 50, 100, 200)
     runtime_shares: tuple[float, ...] = (0.05, 0.1, 0.2, 0.4, 0.7, 1.0)
     runtime_streams: int = 20
-    integral_kinds: tuple[str, ...] = ("taxi", "elevator")
+    integral_kinds: tuple[str, ...] = ("taxi", "flights")
     integral_streams: int = 40
     reference_particles: int = 1000
     seed: int = 0

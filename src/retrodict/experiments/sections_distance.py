@@ -69,6 +69,11 @@ def decoding_section(summary: dict[str, Any], picture: Picture) -> str:
         for cells in _comparisons(found)
     ]
     heading = ["data set", "missing", "proposal", "M", "frontier to the left", "difference at the middle cost", "p"]
+    rows += [
+        [f"Synthetic, all {test['sets']}", setting_name(setting), *_comparison(label, test)]
+        for setting, tests in summary["pooled"].items()
+        for label, test in tests.items()
+    ]
     parts.append("Smoothing against filtering with as many particles:\n\n" + table(heading, rows))
     for dataset, settings in summary["decoding"].items():
         for setting, found in settings.items():
@@ -79,15 +84,17 @@ def decoding_section(summary: dict[str, Any], picture: Picture) -> str:
 def _comparisons(found: dict[str, Any] | None) -> list[list[Any]]:
     if not found or not found["tests"]:
         return [["", "", NOT_RUN, "", ""]]
+    return [_comparison(label, test) for label, test in found["tests"].items()]
+
+
+def _comparison(label: str, test: dict[str, Any]) -> list[Any]:
+    dominates = test.get("dominates")
     return [
-        [
-            name.split(",")[0],
-            name.rsplit(" ", 1)[1],
-            "yes" if test["dominates"] else "**no**",
-            f"{number(test['difference'])} ({test['relative']:+.1%})",
-            p_value(test["p"]),
-        ]
-        for name, test in found["tests"].items()
+        label.split(",")[0],
+        label.rsplit(" ", 1)[1],
+        "" if dominates is None else "yes" if dominates else "**no**",
+        f"{number(test['difference'])} ({test['relative']:+.1%})",
+        p_value(test["p"]),
     ]
 
 

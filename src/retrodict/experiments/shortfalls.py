@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from retrodict.experiments.figures.style import name_of, setting_name
+from retrodict.experiments.figures.style import NAMES, name_of, setting_name
+from retrodict.experiments.scale import kind_of
 
 HIGHER, SIGNIFICANT = 0.95, 0.01
+Cell = tuple[str, str]  # a data set and a setting
 
 
 def shortfalls(summary: dict[str, Any]) -> list[str]:
@@ -21,87 +24,130 @@ def shortfalls(summary: dict[str, Any]) -> list[str]:
     ]
 
 
-def _cells(table: dict[str, Any]) -> Iterator[tuple[str, Any]]:
+def together(cells: Iterable[Cell]) -> str:
+    """Data sets and their settings in few words: Synthetic 0-3, 5 (deterministic); NYC Taxi (ρ = 0.5)."""
+    by_setting: dict[Cell, list[str]] = {}
+    for dataset, setting in cells:
+        by_setting.setdefault((kind_of(dataset), setting), []).append(dataset)
+    parts: dict[tuple[str, str], list[str]] = {}
+    for (kind, setting), datasets in by_setting.items():
+        numbers = _ranges(sorted(int(dataset.split("-")[1]) for dataset in datasets if "-" in dataset))
+        parts.setdefault((kind, numbers), []).append(setting_name(setting))
+    return "; ".join(
+        f"{NAMES[kind]}{' ' * bool(numbers)}{numbers} ({', '.join(settings)})"
+        for (kind, numbers), settings in parts.items()
+    )
+
+
+def _ranges(numbers: list[int]) -> str:
+    runs: list[list[int]] = []
+    for number in numbers:
+        if runs and number == runs[-1][-1] + 1:
+            runs[-1].append(number)
+        else:
+            runs.append([number])
+    return ", ".join(f"{run[0]}-{run[-1]}" if len(run) > 2 else ", ".join(map(str, run)) for run in runs)
+
+
+def _cells(table: dict[str, Any]) -> Iterator[tuple[Cell, Any]]:
     for dataset, settings in table.items():
         for setting, found in settings.items():
-            yield f"{name_of(dataset)} ({setting_name(setting)})", found
+            yield (dataset, setting), found
 
 
 def _not_run(summary: dict[str, Any]) -> Iterator[str]:
     for part, what in (("log_q", "log q"), ("decoding", "distances"), ("sensitivity", "other missing rates")):
-        absent = [name for name, found in _cells(summary[part]) if found is None]
+        absent = [cell for cell, found in _cells(summary[part]) if found is None]
         if absent:
-            yield f"Not run yet, {what}: {', '.join(absent)}."
+            yield f"Not run yet, {what}: {together(absent)}."
 
 
 def _cut_short(summary: dict[str, Any]) -> Iterator[str]:
     """Smoothers that would have gone on improving."""
-    cut: dict[str, list[str]] = {}
+    cut: dict[str, list[Cell]] = {}
     for name, found in summary["smoothers"].items():
         if found["ended"] == "time was up":
             dataset, rest = name.removeprefix("smoothers/").split(".", 1)
             setting, way = rest.rsplit(".", 1)
-            cut.setdefault(way, []).append(f"{name_of(dataset)} ({setting_name(setting)})")
+            cut.setdefault(way, []).append((dataset, setting))
     for way, label in (("ours", "smoothing"), ("data", "smoothing taught by data"), ("paper", "the paper's smoother")):
         if way in cut:
-            yield f"Training ended because time was up while dev still improved, {label}: {', '.join(cut[way])}."
+            yield f"Training ended because time was up while dev still improved, {label}: {together(cut[way])}."
 
 
 def _log_q(summary: dict[str, Any]) -> Iterator[str]:
-    low = [(name, found) for name, found in _cells(summary["log_q"]) if found and found["smoothing_better"] < HIGHER]
-    if low:
-        names = ", ".join(f"{name} {found['smoothing_better']:.1%}" for name, found in low)
-        text = f"Smoothing has the higher log q(z\\* | x) on fewer than {HIGHER:.0%} of the test streams: {names}."
-        text += f" Taught by data and damped it has so on {_span(found['damped_better'] for _, found in low)}."
-        exact = [found["exact_better"] for _, found in low if "exact_better" in found]
-        if exact:
-            text += f" On the synthetic sets among these the model's exact posterior has so on {_span(exact)}."
-        yield text
+    low = [(cell, found) for cell, found in _cells(summary["log_q"]) if found and found["smoothing_better"] < HIGHER]
+    if not low:
+        return
+    shares = {key: [found[key] for _, found in low if key in found] for key in _LOG_Q}
+    text = (
+        f"Smoothing has the higher log q(z\\* | x) on fewer than {HIGHER:.0%} of the test streams: "
+        f"{together(cell for cell, _ in low)}. There it has so on {_span(shares['smoothing_better'])}; taught by data "
+        f"on {_span(shares['data_better'])}, and damped on {_span(shares['damped_better'])}"
+    )
+    below = [cell for cell, found in low if found["damped_better"] < HIGHER]
+    text += f" (below {HIGHER:.0%}: {together(below)})." if below else "."
+    if shares["exact_better"]:
+        text += f" The exact posterior of a synthetic process has so on {_span(shares['exact_better'])}."
+    yield text
 
 
-def _span(shares: Iterable[float]) -> str:
-    found = sorted(shares)
-    return f"{found[0]:.1%} to {found[-1]:.1%}" if found[0] < found[-1] else f"{found[0]:.1%}"
+_LOG_Q = ("smoothing_better", "data_better", "damped_better", "exact_better")
+
+
+def _span(shares: list[float]) -> str:
+    least, most = min(shares), max(shares)
+    return f"{least:.1%} to {most:.1%}" if least < most else f"{least:.1%}"
 
 
 def _frontiers(summary: dict[str, Any]) -> Iterator[str]:
     for part, where in (("decoding", ""), ("sensitivity", ", at other missing rates")):
-        tests = [
-            (f"{name}, {label}", test)
-            for name, found in _cells(summary[part])
-            if found
-            for label, test in found["tests"].items()
-        ]
-        crossed = [name for name, test in tests if not test["dominates"]]
-        unsure = [f"{name} (p = {test['p']:.2g})" for name, test in tests if test["p"] >= SIGNIFICANT]
-        if crossed:
-            names = "; ".join(crossed)
-            yield f"Smoothing's frontier does not lie everywhere to the left of filtering's{where}: {names}."
-        if unsure:
-            yield (
-                f"Smoothing's distance at the middle cost is not below filtering's with p < {SIGNIFICANT:g}{where}: "
-                f"{'; '.join(unsure)}."
-            )
+        tests: dict[str, list[tuple[Cell, Any]]] = {}
+        for cell, found in _cells(summary[part]):
+            for label, test in found["tests"].items() if found else ():
+                tests.setdefault(label, []).append((cell, test))
+        for label, rows in tests.items():
+            crossed = [cell for cell, test in rows if not test["dominates"]]
+            unsure = [(cell, test["p"]) for cell, test in rows if test["p"] >= SIGNIFICANT]
+            if crossed:
+                yield (
+                    f"The frontier does not lie everywhere to the left of filtering's{where}, {label}: "
+                    f"{together(crossed)}."
+                )
+            if unsure:
+                cells = "; ".join(f"{name_of(d)} ({setting_name(s)}) {p:.2g}" for (d, s), p in unsure)
+                yield (
+                    f"The distance at the middle cost is not below filtering's with p < {SIGNIFICANT:g}{where}, "
+                    f"{label}, but with p: {cells}."
+                )
 
 
 def _baselines(summary: dict[str, Any]) -> Iterator[str]:
-    """Where smoothing with the most particles is not the best of all but filtering with as many."""
-    for name, found in _cells(summary["decoding"]):
-        if not found:
+    """Where smoothing with the most particles is not the best of all but filtering and other smoothing."""
+    beaten: dict[tuple[str, str, str], Counter[float]] = {}
+    sets: Counter[Cell] = Counter()
+    for (dataset, setting), found in _cells(summary["decoding"]):
+        most = f"smoothing, M = {found['particles'][-1]}" if found else ""
+        if not found or most not in found["methods"]:
             continue
-        most = f"M = {found['particles'][-1]}"
-        ours = found["methods"].get(f"smoothing, {most}")
-        if ours is None:
-            continue
-        worse = {
-            label: [
-                f"{cost:g}"
-                for cost, a, b in zip(found["costs"], ours["distance"], row["distance"], strict=True)
-                if a > b
-            ]
-            for label, row in found["methods"].items()
-            if label.split(",")[0] != "filtering"
-        }
-        beaten = [f"{label} at {', '.join(costs)}" for label, costs in worse.items() if costs]
-        if beaten:
-            yield f"{name}: smoothing with {most} is beaten by {'; '.join(beaten)}."
+        sets[kind_of(dataset), setting] += 1
+        ours = found["methods"][most]["distance"]
+        for label, row in found["methods"].items():
+            if label.split(",")[0] in ("filtering", "smoothing", "smoothing taught by data"):
+                continue
+            costs = [c for c, a, b in zip(found["costs"], ours, row["distance"], strict=True) if a > b]
+            if costs:
+                beaten.setdefault((kind_of(dataset), setting, label), Counter()).update(costs)
+    for kind, setting in sets:
+        baselines = [
+            f"{label} at {_costs(costs, sets[kind, setting])}"
+            for (k, s, label), costs in beaten.items()
+            if (k, s) == (kind, setting)
+        ]
+        if baselines:
+            yield f"{NAMES[kind]} ({setting_name(setting)}): smoothing is beaten by {'; '.join(baselines)}."
+
+
+def _costs(costs: Counter[float], sets: int) -> str:
+    """At which costs, and on how many of several sets."""
+    return ", ".join(f"{cost:g}" + (f" ({costs[cost]} of {sets} sets)" if sets > 1 else "") for cost in sorted(costs))

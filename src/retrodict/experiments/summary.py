@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from retrodict.evaluate import paired_permutation_test
 from retrodict.experiments.ess import COMPARED
@@ -37,6 +38,7 @@ def summarise(findings: Findings) -> dict[str, Any]:
         "smoothers": findings.under("smoothers/"),
         "log_q": _table(findings, SETTINGS, log_q),
         "decoding": _table(findings, SETTINGS, decoding),
+        "pooled": {setting: pooled(findings, setting) for setting in SETTINGS},
         "sensitivity": {
             dataset: {setting: decoding(findings, dataset, setting) for setting in other_rates}
             for dataset in scale.datasets
@@ -128,9 +130,29 @@ def decoding(findings: Findings, dataset: str, setting: str) -> dict[str, Any] |
     return result
 
 
+def pooled(findings: Findings, setting: str) -> dict[str, Any]:
+    """The tests at the middle cost for the streams of all synthetic sets together."""
+    scale = findings.place.scale
+    names = [dataset for dataset in scale.datasets if kind_of(dataset) == "synthetic"]
+    found = {}
+    for method in ("smoothing", "data-smoothing"):
+        M = scale.particles["synthetic"][0]
+        pairs = [[findings.decoded(name, setting, m, M) for m in (method, "filtering")] for name in names]
+        if pairs and all(one is not None for pair in pairs for one in pair):
+            ours, theirs = (
+                np.concatenate([one.distance[MIDDLE] for one in side if one]) for side in zip(*pairs, strict=True)
+            )
+            found[f"{LABELS[method]}, M = {M}"] = {"sets": len(names), **_compare(ours, theirs)}
+    return found
+
+
 def _test(a: Decoded, b: Decoded) -> dict[str, Any]:
-    test = paired_permutation_test(a.distance[MIDDLE], b.distance[MIDDLE], alternative="less")
-    return {"difference": test.difference, "relative": test.difference / b.distance[MIDDLE].mean(), "p": test.p_value}
+    return _compare(a.distance[MIDDLE], b.distance[MIDDLE])
+
+
+def _compare(a: NDArray[np.float64], b: NDArray[np.float64]) -> dict[str, Any]:
+    test = paired_permutation_test(a, b, alternative="less")
+    return {"difference": test.difference, "relative": test.difference / b.mean(), "p": test.p_value}
 
 
 def _seconds(decoded: Decoded) -> float | None:

@@ -94,15 +94,20 @@ def _runtime(summary: dict[str, Any]) -> Any:
             place.plot([x(row) for row in chosen], y, "o-", ms=4, color=colour, label=label)
         place.set(xscale="log", yscale="log", xlabel=title)
         plain_ticks(place.xaxis, [round(x(row)) for row in chosen])
-    low, high = min(place.get_ylim()[0] for place in axes[0]), max(place.get_ylim()[1] for place in axes[0])
-    steps = [a * 10.0**b for b in range(-5, 5) for a in (1, 2, 5)]
-    for place in axes[0]:
-        place.set_ylim(low, high)
-        plain_ticks(place.yaxis, [value for value in steps if low <= value <= high])
+    _same_heights(axes[0])
     axes[0, 0].set_ylabel("milliseconds per observed event")
     axes[0, 0].legend(frameon=False, fontsize=8)
     figure.suptitle(f"Particle smoothing; on the right {usual} particles", fontsize=10)
     return figure
+
+
+def _same_heights(places: Any) -> None:
+    """Give panels with a logarithmic y axis the same one, with plain ticks."""
+    low, high = min(place.get_ylim()[0] for place in places), max(place.get_ylim()[1] for place in places)
+    steps = [a * 10.0**b for b in range(-5, 5) for a in (1, 2, 5)]
+    for place in places:
+        place.set_ylim(low, high)
+        plain_ticks(place.yaxis, [value for value in steps if low <= value <= high])
 
 
 def _length(row: dict[str, Any]) -> float:
@@ -122,6 +127,7 @@ def _integrals(summary: dict[str, Any]) -> Any:
             place.plot(x, y, "o-", ms=4, color=colour, label=_FAMILIES[family])
         place.set(xscale="log", yscale="log", xlabel="points an interval", title=name_of(dataset))
         plain_ticks(place.xaxis, [1, 2, 4, 8, 20])
+    _same_heights(axes[0])
     axes[0, 0].set_ylabel("error of a particle's log weight (rms)")
-    axes[0, 0].legend(frameon=False, fontsize=8)
+    axes[0, -1].legend(frameon=False, fontsize=8)
     return figure
