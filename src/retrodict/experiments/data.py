@@ -82,12 +82,6 @@ def test_pair(place: Place, dataset: str, setting: str) -> tuple[StreamSet, Stre
     return mechanism(setting, dataset, test.types).censor(test, seed=TEST_MASK)
 
 
-def dev_pair(place: Place, dataset: str, setting: str) -> tuple[StreamSet, StreamSet]:
-    """The same of the dev streams."""
-    dev = place.splits(dataset).dev
-    return mechanism(setting, dataset, dev.types).censor(dev, seed=TEST_MASK)
-
-
 def _flights(source: str | None) -> tuple[Splits, str]:
     """Prepared streams, whole tables, or (if no source is given) the sample that comes with retrodict."""
     if source is None:

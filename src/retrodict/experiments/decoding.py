@@ -11,7 +11,7 @@ from retrodict.decode import most_probable
 from retrodict.evaluate import TransportScore, transport_score
 from retrodict.events.stream_set import StreamSet
 from retrodict.experiments.baselines import best_rules, median_rules
-from retrodict.experiments.data import dev_pair, mechanism, test_pair
+from retrodict.experiments.data import TEST_MASK, mechanism, test_pair
 from retrodict.experiments.jobs import Job
 from retrodict.experiments.methods import METHODS
 from retrodict.experiments.place import Place
@@ -115,10 +115,10 @@ def measure(
 
 def median_rule(place: Place, device: str, dataset: str) -> dict[str, Any]:
     """The rule that puts a hidden event the median time before each seen one; its variant is chosen on dev."""
-    train = place.splits(dataset).train
+    train, dev, _ = place.splits(dataset)
     missing = mechanism(DETERMINISTIC, dataset, train.types)
     costs = costs_of(dataset)
-    best = best_rules(median_rules(train, missing), *dev_pair(place, dataset, DETERMINISTIC), costs)
+    best = best_rules(median_rules(train, missing), *missing.censor(dev, seed=TEST_MASK), costs)
     observed, truth = test_pair(place, dataset, DETERMINISTIC)
     scores = [_score(truth, rule.impute(observed), dataset, i) for i, rule in enumerate(best)]
     chosen = [

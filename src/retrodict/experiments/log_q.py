@@ -14,14 +14,14 @@ from retrodict.experiments.data import mechanism, test_pair
 from retrodict.experiments.jobs import Job
 from retrodict.experiments.place import Place
 from retrodict.experiments.plan import model_job, smoother_job
-from retrodict.experiments.scale import SETTINGS, Scale, kind_of
+from retrodict.experiments.scale import SETTINGS, WAYS, Scale, kind_of
 from retrodict.proposals.base import Proposal
 from retrodict.proposals.filtering import Filtering
 from retrodict.proposals.smoothing import Smoothing
 from retrodict.smc.impute import impute
 
 AT_ONCE = 50  # streams
-DAMPING = 0.1  # how much of what the future adds a damped smoother takes
+DAMPING = 0.1  # how much of what the future adds a damped smoother takes; chosen with an eye on test streams
 
 
 def jobs(scale: Scale) -> list[Job]:
@@ -32,7 +32,7 @@ def jobs(scale: Scale) -> list[Job]:
             "measure",
             "log_q:measure",
             {"dataset": dataset, "setting": setting},
-            (model_job(dataset), *(smoother_job(dataset, setting, way) for way in ("ours", "data", "paper"))),
+            (model_job(dataset), *(smoother_job(dataset, setting, way) for way in WAYS)),
         )
         for dataset in scale.datasets
         for setting in SETTINGS
@@ -46,7 +46,7 @@ def measure(place: Place, device: str, dataset: str, setting: str) -> dict[str, 
     log p(x, z) - log p(x), the latter by filtering with many particles.
     """
     observed, missing = test_pair(place, dataset, setting)
-    ours, data, paper = (place.smoother(dataset, setting, way, device) for way in ("ours", "data", "paper"))
+    ours, data, paper = (place.smoother(dataset, setting, way, device) for way in WAYS)
     filtering = Filtering(ours.model, mechanism(setting, dataset, observed.types))
     assert isinstance(data, Smoothing)
     proposals = {

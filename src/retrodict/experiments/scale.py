@@ -9,6 +9,7 @@ from typing import Any
 RHOS = (0.1, 0.3, 0.5, 0.7, 0.9)
 DETERMINISTIC, STOCHASTIC = "deterministic", "rho-0.5"
 SETTINGS = (DETERMINISTIC, STOCHASTIC)
+WAYS = ("ours", "data", "paper")  # of training a smoother (training.py)
 KINDS = ("synthetic", "elevator", "taxi", "flights")
 
 # What an event too many or too few costs, in the data's own unit of time; the fourth is the middle one.

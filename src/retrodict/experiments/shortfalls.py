@@ -8,6 +8,7 @@ from typing import Any
 
 from retrodict.experiments.figures.style import NAMES, name_of, setting_name
 from retrodict.experiments.scale import kind_of
+from retrodict.experiments.summary import BETTER
 
 HIGHER, SIGNIFICANT = 0.95, 0.01
 Cell = tuple[str, str]  # a data set and a setting
@@ -79,7 +80,7 @@ def _log_q(summary: dict[str, Any]) -> Iterator[str]:
     low = [(cell, found) for cell, found in _cells(summary["log_q"]) if found and found["smoothing_better"] < HIGHER]
     if not low:
         return
-    shares = {key: [found[key] for _, found in low if key in found] for key in _LOG_Q}
+    shares = {key: [found[key] for _, found in low if key in found] for key in BETTER.values()}
     text = (
         f"Smoothing has the higher log q(z\\* | x) on fewer than {HIGHER:.0%} of the test streams: "
         f"{together(cell for cell, _ in low)}. There it has so on {_span(shares['smoothing_better'])}; taught by data "
@@ -90,9 +91,6 @@ def _log_q(summary: dict[str, Any]) -> Iterator[str]:
     if shares["exact_better"]:
         text += f" The exact posterior of a synthetic process has so on {_span(shares['exact_better'])}."
     yield text
-
-
-_LOG_Q = ("smoothing_better", "data_better", "damped_better", "exact_better")
 
 
 def _span(shares: list[float]) -> str:

@@ -40,8 +40,8 @@ def train_smoother(
     """Fit q to be near the posterior in a setting; log q per missing event of the dev streams it is scored on.
 
     Ours: past and future interact, and q learns from streams that p draws. Taught by ``data``: the same from the
-    training streams with fresh masks; of a synthetic set from more streams that were drawn as these were, and where
-    masks cannot vary from others' training streams and as many of p's. The ``paper``'s: past and future add up, and q
+    training streams with fresh masks, joined by as many of p's where masks cannot vary; of a synthetic set from more
+    streams that were drawn as its own were. The ``paper``'s: past and future add up, and q
     learns from one mask of the training streams.
     """
     kind = kind_of(dataset)

@@ -116,12 +116,11 @@ class Smoothing(OwnClock, Proposal):
         shared = (self.model, self.missingness, self.given_missingness)
         damped = copy.deepcopy(self, {id(part): part for part in shared})
         damped.training_record = {"damped": factor}
+        weights: list[Tensor] = [damped.readout, damped.start_readout]
+        if damped.mix is not None:
+            weights.append(damped.mix.readout.weight)
         with torch.no_grad():
-            for weight in (
-                damped.readout,
-                damped.start_readout,
-                *(() if damped.mix is None else [damped.mix.readout.weight]),
-            ):
+            for weight in weights:
                 weight.mul_(factor)
         return damped
 
