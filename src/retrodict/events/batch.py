@@ -56,9 +56,7 @@ class Packed:
     How long they are is known on the host too, so that nobody has to wait for the device.
     """
 
-    def __init__(
-        self, streams: StreamSet, device: torch.device | str = "cpu", ids: NDArray[np.int64] | None = None
-    ) -> None:
+    def __init__(self, streams: StreamSet, device: torch.device | str = "cpu") -> None:
         self.lengths = streams.lengths
         since_start = streams.event_times - np.repeat(streams.starts, self.lengths)
         self.times = torch.tensor(since_start, device=device)
@@ -67,7 +65,7 @@ class Packed:
         self.counts = torch.tensor(self.lengths, device=device)
         self.durations = torch.tensor(streams.durations, device=device)
         self.starts = torch.tensor(streams.starts + streams.axis.since_1970, device=device)
-        self.ids = torch.tensor(streams.id_keys if ids is None else ids, device=device)
+        self.ids = torch.tensor(streams.id_keys, device=device)
 
     def batch(self, index: NDArray[np.int64], dtype: torch.dtype = torch.float32) -> Batch:
         """Pad the streams at ``index`` into one batch."""

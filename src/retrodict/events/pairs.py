@@ -51,15 +51,9 @@ class PackedPairs:
     ``missing`` [E] says which events are in z; at equal times observed ones come first (``combine``).
     """
 
-    def __init__(
-        self,
-        complete: StreamSet,
-        missing: NDArray[np.bool_],
-        device: torch.device | str = "cpu",
-        ids: NDArray[np.int64] | None = None,
-    ) -> None:
-        self.complete = Packed(complete, device, ids)
-        self.observed = Packed(complete.keep(~missing), device, ids)
+    def __init__(self, complete: StreamSet, missing: NDArray[np.bool_], device: torch.device | str = "cpu") -> None:
+        self.complete = Packed(complete, device)
+        self.observed = Packed(complete.keep(~missing), device)
         self.missing = torch.tensor(missing, device=device)
 
     def batch(self, index: NDArray[np.int64], dtype: torch.dtype = torch.float32) -> PairBatch:

@@ -27,6 +27,7 @@ from torch import Tensor
 
 from retrodict.errors import ModelError, RunawayError
 from retrodict.events.batch import Batch, batches_by_length
+from retrodict.events.combine import join
 from retrodict.events.pairs import pairs_of_draws
 from retrodict.events.stream_set import StreamSet
 from retrodict.models.base import Model
@@ -120,7 +121,7 @@ class Divergence(CensoredObjective):
         since = epoch - epoch % self.redraw
         if self._drawn is None or self._drawn[0] != since:
             drawn = _draw(self.proposal.model, self.train, epoch_seed(self.seed, since) + _DRAWS)
-            self._drawn = since, drawn if self.learn_from == "model" else _joined(self.train, drawn)
+            self._drawn = since, drawn if self.learn_from == "model" else join([self.train, drawn])
         return self._drawn[1]
 
 
@@ -151,17 +152,3 @@ def exclusive(proposal: Proposal, observed: Batch, keys: Tensor, draws: int) -> 
     log_q = proposal.batch_log_prob(pairs, GaussLegendre(4)).view_as(excess)
     surrogate = (excess - baseline).to(log_q.dtype) * log_q
     return (excess.to(log_q.dtype) + surrogate - surrogate.detach()).mean(1)
-
-
-def _joined(streams: StreamSet, drawn: StreamSet) -> StreamSet:
-    """Both sets as one; a mechanism that goes by ids takes a drawn stream for the one it stands for."""
-    arrays = (
-        np.concatenate([getattr(streams, name), getattr(drawn, name)])
-        for name in ("event_times", "event_types", "lengths", "starts", "ends", "id_keys")
-    )
-    times, types, lengths, starts, ends, keys = arrays
-    ids = [*streams.ids, *(("drawn", id) for id in drawn.ids)]
-    offsets = np.concatenate([[0], np.cumsum(lengths)])
-    joined = StreamSet.trusted(times, types, offsets, starts, ends, ids, streams.types, axis=streams.axis)
-    joined._id_keys = keys
-    return joined

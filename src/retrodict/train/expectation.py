@@ -25,9 +25,8 @@ from torch import Tensor, nn
 
 from retrodict.errors import ModelError
 from retrodict.events.batch import batches_by_length
-from retrodict.events.combine import observed_first
+from retrodict.events.combine import join, observed_first
 from retrodict.events.pairs import PackedPairs, PairBatch
-from retrodict.events.stream import EventStream
 from retrodict.events.stream_set import StreamSet
 from retrodict.missingness.base import Missingness
 from retrodict.missingness.by_type import ByType
@@ -151,7 +150,7 @@ class ExpectationMaximisation(Objective):
         self.seed, self.particles, self.num_draws = seed, particles, draws
         self.evidence = float("nan")
         self._packed: PackedPairs | None = None
-        self._names: tuple[Hashable, ...] = ()
+        self._names: tuple[Any, ...] = ()
         self._ready: tuple[int, list[NDArray[np.int64]]] | None = None  # the epoch of the last E-step, and its batches
         self._weights: NDArray[np.float64] = np.zeros(0)
 
@@ -203,13 +202,12 @@ class ExpectationMaximisation(Objective):
             parts.append(self.complete)
             shares.append(np.ones(len(self.complete)))
         self._weights = np.concatenate(shares)
-        streams = _joined(parts)
+        streams = join(parts)
         self._names = streams.ids
         self._learn_start(streams)
         # Censored part by part, under the names they had: a mechanism may know streams by them.
         hidden = [self.learner.missing.hide(part, number + 1_000_003 * i) for i, part in enumerate(parts)]
-        ids = np.concatenate([part.id_keys for part in parts])
-        self._packed = PackedPairs(*observed_first(streams, np.concatenate(hidden)), self.device, ids)
+        self._packed = PackedPairs(*observed_first(streams, np.concatenate(hidden)), self.device)
         groups = batches_by_length(streams.lengths, batch_size, np.random.default_rng([seed, epoch]))
         self._ready = epoch, groups
         return groups
@@ -246,7 +244,8 @@ class ExpectationMaximisation(Objective):
 
     def name_of(self, index: int) -> Hashable:
         """A stream's id, and the number of the draw that completes it; complete streams come last."""
-        return self._names[index]
+        id, number = self._names[index]
+        return f"{id} ({number})"
 
     def events_per_stream(self) -> float:
         """Of a completed stream, by what is observed of it; the unit of steps."""
@@ -264,13 +263,3 @@ class ExpectationMaximisation(Objective):
 
     def _impute(self, observed: StreamSet, particles: int, seed: int, resample: str | None = "systematic") -> Posterior:
         return impute(observed, self.learner.proposal, particles, seed, resample)
-
-
-def _joined(parts: list[StreamSet]) -> StreamSet:
-    """The streams of all parts, under new names."""
-    streams = [
-        EventStream.trusted(s.times, s.types, s.start, s.end, f"{s.id} ({number})")
-        for number, part in enumerate(parts)
-        for s in part
-    ]
-    return StreamSet(streams, types=parts[0].types, axis=parts[0].axis)
