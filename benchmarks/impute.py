@@ -17,6 +17,7 @@ import json
 import resource
 import subprocess
 import sys
+from collections.abc import Callable
 
 import numpy as np
 import torch
@@ -25,6 +26,12 @@ from timing import timed
 import retrodict as rd
 
 TYPES = 10
+PROPOSALS: dict[str, Callable[[rd.Model, rd.Missingness, int], rd.Proposal]] = {
+    "smoothing": rd.Smoothing,
+    "filtering": lambda model, missing, _: rd.Filtering(model, missing),
+    "mixing": lambda model, missing, hidden: rd.Smoothing(model, missing, hidden, mixing=hidden),
+    "lookahead": rd.Lookahead,
+}
 
 
 def peak_mib(device: str) -> float:
@@ -52,12 +59,7 @@ def measure(length: int, particles: int, options: argparse.Namespace) -> dict[st
     missing = rd.ByType(0.5)
     observed, _ = missing.censor(streams, seed=2)
     model = rd.NeuralHawkes.from_streams(streams, options.hidden)
-    proposal: rd.Proposal = (
-        rd.Filtering(model, missing)
-        if options.proposal == "filtering"
-        else rd.Smoothing(model, missing, options.hidden)
-    )
-    proposal = proposal.to(options.device)
+    proposal = PROPOSALS[options.proposal](model, missing, options.hidden).to(options.device)
 
     def impute(some: rd.StreamSet, count: int) -> rd.Posterior:
         return rd.impute(
@@ -95,8 +97,8 @@ def main() -> None:
     parser.add_argument("--particles", type=int, nargs="*", default=[10, 50, 100, 200, 500, 1000])
     parser.add_argument("--streams", type=int, default=16)
     parser.add_argument("--hidden", type=int, default=256)
-    parser.add_argument("--proposal", choices=["smoothing", "filtering"], default="smoothing")
-    parser.add_argument("--sampler", choices=["thinning", "inversion"], help="by default the engine's own")
+    parser.add_argument("--proposal", choices=list(PROPOSALS), default="smoothing")
+    parser.add_argument("--sampler", choices=["thinning", "inversion"], help="by default as suits engine and proposal")
     parser.add_argument("--engine", default="auto")
     parser.add_argument("--rows", type=int, default=12_800, help="particles worked on at once")
     parser.add_argument("--device", default="cpu")

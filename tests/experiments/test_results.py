@@ -96,7 +96,11 @@ def test_what_fell_short_is_said():
     tests = {"smoothing, M = 6": {"dominates": False, "p": 0.2}}
     bad = {"costs": [0.1, 0.5], "particles": [6], "methods": methods, "tests": tests}
     table = {f"synthetic-{i}": {"rho-0.5": bad} for i in range(3)}
-    log_q, cut = {"synthetic-0": {"rho-0.5": cell}}, {"smoothers/taxi.rho-0.5.data": {"ended": "time was up"}}
+    log_q = {"synthetic-0": {"rho-0.5": cell}}
+    cut = {
+        f"smoothers/taxi.{setting}.data": {"ended": "time was up", "epochs": 10, "best_epoch": best}
+        for setting, best in (("rho-0.5", 10), ("deterministic", 5))
+    }
     text = " ".join(shortfalls({"smoothers": cut, "log_q": log_q, "decoding": table, "sensitivity": {}}))
     assert "smoothing taught by data: NYC Taxi (ρ = 0.5)." in text
     for share in ("70.0%", "75.0%", "81.0% (below 95%: Synthetic 0 (ρ = 0.5))", "72.0%"):

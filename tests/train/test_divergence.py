@@ -170,6 +170,50 @@ def test_streams_are_drawn_anew_every_so_many_epochs(teacher):
     assert torch.equal(_epoch_times(resumed, 3), seen[3])
 
 
+def test_a_function_of_a_seed_can_teach():
+    """Asked for other streams every second epoch; scored on the dev data; known by its name."""
+    model, asked = random_neural_hawkes(seed=2), []
+
+    def recipe(seed: int) -> rd.StreamSet:
+        asked.append(seed)
+        return rd.simulate(model, 9, num_events=5, seed=seed)
+
+    streams = rd.simulate(model, 6, end=2.0, seed=1)
+    smoother = rd.Smoothing(model, rd.ByType([1.0, 0.0, 0.0]), 4)
+    objective = Divergence(smoother, streams, streams, learn_from=recipe, redraw=2)
+    seen = [_epoch_times(objective, epoch) for epoch in range(4)]
+    assert seen[0].shape == (9, 5)
+    assert torch.equal(seen[0], seen[1])
+    assert not torch.equal(seen[1], seen[2])
+    assert len(set(asked)) == len(asked) == 2
+    assert objective.scored is objective.dev
+    assert objective.teacher == f"{__name__}.test_a_function_of_a_seed_can_teach.<locals>.recipe"
+    assert objective.options()["learn_from"] == objective.teacher
+    assert objective.name_of(7) == f"number 7 of those made by {objective.teacher}"
+    fitted = rd.fit(smoother, streams, streams, epochs=1, progress=False, learn_from=recipe)
+    assert fitted.training_record["learn_from"] == objective.teacher
+
+
+def test_points_of_integrals_are_others_in_every_batch_and_the_same_again():
+    """A smoother that knows where a gap ends must not know where it is looked at."""
+    model = random_neural_hawkes(seed=2)
+    streams = rd.simulate(model, 20, end=2.0, seed=1)
+
+    def losses(epoch: int) -> list[float]:
+        torch.manual_seed(0)
+        objective = Divergence(rd.Smoothing(model, rd.ByType(0.5), 4), streams, streams, learn_from="data", seed=3)
+        torch.nn.init.constant_(objective.proposal.readout, 1.0)
+        objective.proposal.lstm.by_type.data.fill_(0.5)
+        objective.epoch_batches(20, 0, epoch)
+        with torch.no_grad():
+            return [float(objective.loss(objective.batch(np.arange(20), epoch), True)[0]) for _ in range(3)]
+
+    first = losses(0)
+    assert len(set(first)) == 3
+    assert losses(0) == first
+    assert first[0] == pytest.approx(first[1], rel=0.2)
+
+
 def test_who_teaches_also_scores():
     """Where the model teaches, its streams are scored too, else the dev data; the run is known by the data given."""
     model = rd.Poisson([3.0])

@@ -57,6 +57,10 @@ def fit(
     mixing: Annotated[
         int, typer.Option(help="With --missing: units of the smoother where past and future interact.", min=0)
     ] = 0,
+    lookahead: Annotated[
+        int,
+        typer.Option(help="With --missing: units of a smoother that asks the model what would follow; slow.", min=0),
+    ] = 0,
     learn_from: Annotated[Teacher, typer.Option(help="With --missing: whose streams teach the smoother.")] = _MODEL,
     epochs: Annotated[int, typer.Option(help="At most so many passes over the data.", min=1)] = 200,
     patience: Annotated[int, typer.Option(help="Stop after so many epochs without a better dev score.", min=1)] = 12,
@@ -102,8 +106,11 @@ def fit(
         raise ModelError("--complete, --learn-missing and --known are for --incomplete streams: add that.")
     if incomplete and not missing:
         raise ModelError("--incomplete needs to know what goes missing: give --missing, such as --missing 0.3.")
-    if mixing and (incomplete or not missing):
-        raise ModelError("--mixing is for the smoother of complete streams: give --missing, and not --incomplete.")
+    for option, given in (("--mixing", mixing), ("--lookahead", lookahead)):
+        if given and (incomplete or not missing):
+            raise ModelError(f"{option} is for the smoother of complete streams: give --missing, and not --incomplete.")
+    if mixing and lookahead:
+        raise ModelError("--mixing and --lookahead are two kinds of smoother: give one of them.")
     if learn_from != "model" and (incomplete or not missing):
         raise ModelError("--learn-from is for the smoother of complete streams: give --missing, and not --incomplete.")
     if known is not None:
@@ -141,7 +148,12 @@ def fit(
     if missing:
         mechanism = parse_missing(missing, fitted.types or train.types, fitted.time_unit)
         _fit_smoother(
-            fitted, mechanism, mixing, (train, dev_streams), output, {**settings, "learn_from": learn_from.value}
+            fitted,
+            mechanism,
+            {"mixing": mixing, "lookahead": lookahead},
+            (train, dev_streams),
+            output,
+            {**settings, "learn_from": learn_from.value},
         )
     common.wrote(
         output,
@@ -153,7 +165,7 @@ def fit(
 def _fit_smoother(
     model: Model,
     missing: Missingness,
-    mixing: int,
+    units: dict[str, int],
     streams: tuple[StreamSet, StreamSet | None],
     output: Path,
     settings: dict[str, Any],
@@ -161,12 +173,16 @@ def _fit_smoother(
     """Train a smoothing proposal for the model into the folder ``smoother``."""
     import torch
 
-    from retrodict.proposals import Smoothing
+    from retrodict.proposals import Lookahead, Smoothing
     from retrodict.train.fitting import fit as run
 
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(settings["seed"])
-        proposal = Smoothing(model, missing, getattr(model, "hidden_size", 32), mixing)
+        size = getattr(model, "hidden_size", 32)
+        if units["lookahead"]:
+            proposal: Smoothing = Lookahead(model, missing, size, units["lookahead"])
+        else:
+            proposal = Smoothing(model, missing, size, units["mixing"])
     with common.notes(), _interruptible():
         run(proposal, *streams, directory=output / SMOOTHER, **settings)
     record = proposal.training_record

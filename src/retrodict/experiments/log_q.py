@@ -14,13 +14,19 @@ from retrodict.experiments.data import mechanism, test_pair
 from retrodict.experiments.jobs import Job
 from retrodict.experiments.place import Place
 from retrodict.experiments.plan import model_job, smoother_job
-from retrodict.experiments.scale import SETTINGS, WAYS, Scale, kind_of
+from retrodict.experiments.scale import LOOKAHEAD, SETTINGS, Scale, kind_of
 from retrodict.proposals.base import Proposal
 from retrodict.proposals.filtering import Filtering
 from retrodict.proposals.smoothing import Smoothing
 from retrodict.smc.impute import impute
 
 AT_ONCE = 50  # streams
+NAMES = {
+    "ours": "smoothing",
+    "data": "data_smoothing",
+    LOOKAHEAD: "lookahead_smoothing",
+    "paper": "paper_smoothing",
+}
 DAMPING = 0.1  # how much of what the future adds a damped smoother takes; chosen with an eye on test streams
 
 
@@ -32,7 +38,7 @@ def jobs(scale: Scale) -> list[Job]:
             "measure",
             "log_q:measure",
             {"dataset": dataset, "setting": setting},
-            (model_job(dataset), *(smoother_job(dataset, setting, way) for way in WAYS)),
+            (model_job(dataset), *(smoother_job(dataset, setting, way) for way in scale.ways(dataset))),
         )
         for dataset in scale.datasets
         for setting in SETTINGS
@@ -42,20 +48,16 @@ def jobs(scale: Scale) -> list[Job]:
 def measure(place: Place, device: str, dataset: str, setting: str) -> dict[str, Any]:
     """log q of what is missing from each test stream, under filtering and under smoothers trained in several ways.
 
-    One taught by data also appears damped. Where the model is the true process, its exact posterior too:
+    The last of those taught by data also appears damped. Where the model is the true process, its exact posterior too:
     log p(x, z) - log p(x), the latter by filtering with many particles.
     """
     observed, missing = test_pair(place, dataset, setting)
-    ours, data, paper = (place.smoother(dataset, setting, way, device) for way in WAYS)
-    filtering = Filtering(ours.model, mechanism(setting, dataset, observed.types))
-    assert isinstance(data, Smoothing)
-    proposals = {
-        "filtering": filtering,
-        "smoothing": ours,
-        "data_smoothing": data,
-        "damped_smoothing": data.damped(DAMPING),
-        "paper_smoothing": paper,
-    }
+    ways = place.scale.ways(dataset)
+    smoothers = {NAMES[way]: place.smoother(dataset, setting, way, device) for way in ways}
+    filtering = Filtering(place.model(dataset, device), mechanism(setting, dataset, observed.types))
+    best = smoothers[NAMES[LOOKAHEAD if LOOKAHEAD in ways else "data"]]
+    assert isinstance(best, Smoothing)
+    proposals = {"filtering": filtering, **smoothers, "damped_smoothing": best.damped(DAMPING)}
     result: dict[str, Any] = {"missing": missing.lengths}
     result |= {name: log_probs(proposal, observed, missing) for name, proposal in proposals.items()}
     if kind_of(dataset) == "synthetic":

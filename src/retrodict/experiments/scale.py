@@ -10,6 +10,7 @@ RHOS = (0.1, 0.3, 0.5, 0.7, 0.9)
 DETERMINISTIC, STOCHASTIC = "deterministic", "rho-0.5"
 SETTINGS = (DETERMINISTIC, STOCHASTIC)
 WAYS = ("ours", "data", "paper")  # of training a smoother (training.py)
+LOOKAHEAD = "lookahead"  # one more, of some data sets (Scale.lookahead)
 KINDS = ("synthetic", "elevator", "taxi", "flights")
 
 # What an event too many or too few costs, in the data's own unit of time; the fourth is the middle one.
@@ -49,6 +50,11 @@ def _mixing() -> dict[str, int]:
     return {"synthetic": 256, "elevator": 64, "taxi": 128, "flights": 64}
 
 
+def _lookahead() -> dict[str, int]:
+    # Where single events change the model's mind most.
+    return {"synthetic": 256}
+
+
 def _particles() -> dict[str, tuple[int, ...]]:
     return {"synthetic": (50,), "elevator": (50,), "taxi": (50, 500), "flights": (50,)}
 
@@ -78,10 +84,11 @@ class Scale:
     ``sizes`` are train, dev and test streams (None: all there are), ``test_streams`` the most that are imputed,
     ``process_hidden`` the cells of the processes that synthetic streams are drawn from, ``more_streams`` how many more
     are drawn in the same way for smoothers taught by data, ``hidden`` the cells of p and q (of q alone where p is
-    the true process), ``mixing`` the units of q in which past and future interact (not of the paper's),
-    ``epochs_ours`` those of our smoothers and ``epochs_q`` of others, ``particles`` the M of the main comparison, the
-    first being that of the paper's configuration and of the baselines, ``chunk`` how many particles (streams times M)
-    one job imputes.
+    the true process), ``mixing`` the units of q in which past and future interact (not of the paper's), ``lookahead``
+    those of one that asks the model what would follow, ``steps`` observed events ahead, on some data sets;
+    ``epochs_ours`` of our smoothers and of that one, ``epochs_q`` of others, ``patience_lookahead`` of that one and
+    ``patience`` of others; ``particles`` the M of the main comparison, the first being that of the paper's
+    configuration and of the baselines, ``chunk`` how many particles (streams times M) one job imputes.
     """
 
     name: str = "full"
@@ -93,12 +100,15 @@ class Scale:
     more_streams: int = 60_000
     hidden: Mapping[str, int] = field(default_factory=_hidden)
     mixing: Mapping[str, int] = field(default_factory=_mixing)
+    lookahead: Mapping[str, int] = field(default_factory=_lookahead)
+    steps: int = 2
     particles: Mapping[str, tuple[int, ...]] = field(default_factory=_particles)
     epochs_p: Mapping[str, int] = field(default_factory=_epochs_p)
     epochs_q: Mapping[str, int] = field(default_factory=_epochs_q)
     epochs_ours: Mapping[str, int] = field(default_factory=_epochs_ours)
     batch_size: Mapping[str, int] = field(default_factory=_batch_size)
     patience: int = 10
+    patience_lookahead: int = 25
     rhos: tuple[float, ...] = RHOS
     sensitivity_kinds: tuple[str, ...] = ("elevator", "taxi", "flights")
     chunk: int = 12_500
@@ -125,6 +135,10 @@ class Scale:
             return SETTINGS
         return SETTINGS + tuple(setting_of(rho) for rho in self.rhos if setting_of(rho) not in SETTINGS)
 
+    def ways(self, dataset: str) -> tuple[str, ...]:
+        """In which ways smoothers of a data set are trained."""
+        return (*WAYS, LOOKAHEAD) if kind_of(dataset) in self.lookahead else WAYS
+
     def to_dict(self) -> dict[str, Any]:
         """As JSON has it."""
         return asdict(self)
@@ -141,12 +155,14 @@ QUICK = Scale(
     more_streams=300,
     hidden={"synthetic": 16, "elevator": 16, "taxi": 16, "flights": 16},
     mixing={"synthetic": 8, "elevator": 8, "taxi": 8, "flights": 8},
+    lookahead={"synthetic": 8},
     particles={"synthetic": (20,), "elevator": (20,), "taxi": (20,), "flights": (20,)},
     epochs_p={"elevator": 12, "taxi": 10, "flights": 10},
     epochs_q={"synthetic": 6, "elevator": 6, "taxi": 6, "flights": 6},
     epochs_ours={"synthetic": 6, "elevator": 6, "taxi": 6, "flights": 6},
     batch_size={"synthetic": 50, "elevator": 4, "taxi": 20, "flights": 20},
     patience=5,
+    patience_lookahead=5,
     rhos=(0.1, 0.5, 0.9),
     sensitivity_kinds=("flights",),
     evidence_particles=100,

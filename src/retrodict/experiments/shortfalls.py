@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 from retrodict.experiments.figures.style import NAMES, name_of, setting_name
-from retrodict.experiments.scale import kind_of
+from retrodict.experiments.scale import LOOKAHEAD, kind_of
 from retrodict.experiments.summary import BETTER
 
 HIGHER, SIGNIFICANT = 0.95, 0.01
@@ -67,11 +67,17 @@ def _cut_short(summary: dict[str, Any]) -> Iterator[str]:
     """Smoothers that would have gone on improving."""
     cut: dict[str, list[Cell]] = {}
     for name, found in summary["smoothers"].items():
-        if found["ended"] == "time was up":
+        if found["ended"] == "time was up" and found["best_epoch"] > 0.9 * found["epochs"]:
             dataset, rest = name.removeprefix("smoothers/").split(".", 1)
             setting, way = rest.rsplit(".", 1)
             cut.setdefault(way, []).append((dataset, setting))
-    for way, label in (("ours", "smoothing"), ("data", "smoothing taught by data"), ("paper", "the paper's smoother")):
+    labels = {
+        "ours": "smoothing",
+        "data": "smoothing taught by data",
+        LOOKAHEAD: "smoothing that looks ahead",
+        "paper": "the paper's smoother",
+    }
+    for way, label in labels.items():
         if way in cut:
             yield f"Training ended because time was up while dev still improved, {label}: {together(cut[way])}."
 
@@ -84,8 +90,11 @@ def _log_q(summary: dict[str, Any]) -> Iterator[str]:
     text = (
         f"Smoothing has the higher log q(z\\* | x) on fewer than {HIGHER:.0%} of the test streams: "
         f"{together(cell for cell, _ in low)}. There it has so on {_span(shares['smoothing_better'])}; taught by data "
-        f"on {_span(shares['data_better'])}, and damped on {_span(shares['damped_better'])}"
+        f"on {_span(shares['data_better'])}; "
     )
+    if shares["lookahead_better"]:
+        text += f"when it also looks ahead on {_span(shares['lookahead_better'])}; "
+    text += f"the last of these, damped, on {_span(shares['damped_better'])}"
     below = [cell for cell, found in low if found["damped_better"] < HIGHER]
     text += f" (below {HIGHER:.0%}: {together(below)})." if below else "."
     if shares["exact_better"]:

@@ -56,6 +56,7 @@ def summarise(findings: Findings) -> dict[str, Any]:
 BETTER = {
     "smoothing": "smoothing_better",
     "data_smoothing": "data_better",
+    "lookahead_smoothing": "lookahead_better",
     "damped_smoothing": "damped_better",
     "paper_smoothing": "paper_better",
     "exact_posterior": "exact_better",

@@ -10,14 +10,17 @@ from typing import Any
 import torch
 
 from retrodict.datasets.folder import read_splits
+from retrodict.datasets.synthetic import draw
 from retrodict.events.stream_set import Splits, StreamSet
 from retrodict.experiments.data import mechanism
 from retrodict.experiments.place import Place
-from retrodict.experiments.scale import DETERMINISTIC, kind_of
+from retrodict.experiments.scale import DETERMINISTIC, LOOKAHEAD, Scale, kind_of
+from retrodict.missingness import ByType
 from retrodict.models.base import Model
 from retrodict.models.neural_hawkes import NeuralHawkes
 from retrodict.models.quadrature import GaussLegendre
 from retrodict.proposals.base import Proposal
+from retrodict.proposals.lookahead import Lookahead
 from retrodict.proposals.smoothing import Smoothing
 
 
@@ -25,8 +28,8 @@ def train_model(place: Place, device: str, dataset: str, seconds: float | None =
     """Fit p, a neural Hawkes process, to the complete training streams; nats per event on dev and test."""
     splits, hidden = place.splits(dataset), place.scale.hidden[kind_of(dataset)]
 
-    def make() -> Callable[[StreamSet], Model]:
-        return lambda train: NeuralHawkes.from_streams(train, hidden)
+    def make(train: StreamSet) -> Model:
+        return NeuralHawkes.from_streams(train, hidden)
 
     folder = place.model_folder(dataset)
     model, record = _fit(make, place, dataset, splits, folder, device, place.scale.epochs_p[kind_of(dataset)], seconds)
@@ -41,34 +44,51 @@ def train_smoother(
 
     Ours: past and future interact, and q learns from streams that p draws. Taught by ``data``: the same from the
     training streams with fresh masks, joined by as many of p's where masks cannot vary; of a synthetic set from more
-    streams that were drawn as its own were. The ``paper``'s: past and future add up, and q
-    learns from one mask of the training streams.
+    streams that were drawn as its own were. With ``lookahead``: q asks the model what would follow, and learns from
+    streams that are drawn as a synthetic set's own were, others every epoch. The ``paper``'s: past and future add up,
+    and q learns from one mask of the training streams.
     """
-    kind = kind_of(dataset)
-    hidden, mixing = place.scale.hidden[kind], 0 if way == "paper" else place.scale.mixing[kind]
+    scale, kind = place.scale, kind_of(dataset)
     splits = place.splits(dataset)
-    missing = mechanism(setting, dataset, splits.train.types)
-
-    def make() -> Proposal:
-        torch.manual_seed(place.scale.seed)
-        return Smoothing(place.model(dataset), missing, hidden, mixing)
-
+    model = place.model(dataset)
+    proposal = _untrained(scale, kind, way, model, mechanism(setting, dataset, splits.train.types))
     options: dict[str, Any] = {"learn_from": "model" if way == "ours" else "data"}
     if way == "paper":
         options["fresh_masks"] = False
+    elif way == LOOKAHEAD:
+        options |= {"learn_from": _recipe(model, len(splits.train)), "patience": scale.patience_lookahead}
     elif way == "data" and kind == "synthetic":
         splits = read_splits(place.more_folder(dataset))
     elif way == "data" and setting == DETERMINISTIC:
         options = {"learn_from": "both", "redraw": 20}
     folder = place.smoother_folder(dataset, setting, way)
-    epochs = (place.scale.epochs_ours if way == "ours" else place.scale.epochs_q)[kind]
-    smoother, record = _fit(make, place, dataset, splits, folder, device, epochs, seconds, **options)
+    epochs = (scale.epochs_ours if way in ("ours", LOOKAHEAD) else scale.epochs_q)[kind]
+    smoother, record = _fit(proposal, place, dataset, splits, folder, device, epochs, seconds, **options)
     dev = smoother.training_record["dev_log_likelihood_per_event"]
-    return {"hidden": hidden, "mixing": mixing, **record, "dev_log_q": dev}
+    return {"hidden": proposal.hidden_size, "mixing": proposal.mixing, **record, "dev_log_q": dev}
+
+
+def _untrained(scale: Scale, kind: str, way: str, model: Model, missing: ByType) -> Smoothing:
+    """A smoother to be trained in one of several ways."""
+    torch.manual_seed(scale.seed)
+    hidden = scale.hidden[kind]
+    if way == LOOKAHEAD:
+        return Lookahead(model, missing, hidden, scale.lookahead[kind], scale.steps)
+    return Smoothing(model, missing, hidden, 0 if way == "paper" else scale.mixing[kind])
+
+
+def _recipe(model: Model, count: int) -> Callable[[int], StreamSet]:
+    """What makes streams of a synthetic set's process that end as its own do: with an event."""
+    assert isinstance(model, NeuralHawkes)
+
+    def recipe(seed: int) -> StreamSet:
+        return draw(model, count, seed)
+
+    return recipe
 
 
 def _fit(
-    make: Callable[[], Any],
+    what: Proposal | Callable[[StreamSet], Model],
     place: Place,
     dataset: str,
     splits: Splits,
@@ -83,18 +103,17 @@ def _fit(
 
     began = time.perf_counter()
     fitted = fit(
-        make(),
+        what,
         splits.train,
         splits.dev,
         directory=folder,
         epochs=epochs,
         batch_size=place.scale.batch_size[kind_of(dataset)],
-        patience=place.scale.patience,
         seconds=seconds,
         seed=place.scale.seed,
         device=device,
         progress=False,
-        **options,
+        **{"patience": place.scale.patience, **options},
     )
     took = time.perf_counter() - began
     return fitted, {"train_seconds": took} | {k: fitted.training_record[k] for k in ("epochs", "best_epoch", "ended")}

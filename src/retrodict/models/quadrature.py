@@ -1,7 +1,8 @@
 """How integrals of intensities over an interval are taken: at which points, with which weights.
 
 Gauss-Legendre is the default: intensities are smooth between events, so a few nodes per inter-event piece
-give the integral almost exactly. The Monte Carlo rule is the paper's (appendix C.3), unbiased but noisy.
+give the integral almost exactly. The Monte Carlo rule is the paper's (appendix C.3), unbiased but noisy; stratified
+points are unbiased too, and less noisy.
 """
 
 from __future__ import annotations
@@ -68,3 +69,19 @@ class MonteCarlo:
         draw_on = like.device if self.generator is None else self.generator.device
         points = torch.rand(*shape, self.count, dtype=like.dtype, device=draw_on, generator=self.generator)
         return points.to(like.device), like.new_full((self.count,), 1 / self.count)
+
+
+@dataclass(frozen=True)
+class Stratified:
+    """A uniform point in each of ``count`` equal parts of every piece: an unbiased estimate with less noise.
+
+    For training what knows where a piece will end: it could learn to hide from nodes that are always the same.
+    """
+
+    count: int = 4
+    generator: torch.Generator | None = None
+
+    def nodes(self, shape: Sequence[int], like: Tensor) -> tuple[Tensor, Tensor]:
+        """Fresh points for every piece: positions [*shape, Q], weights [Q]."""
+        points, weights = MonteCarlo(self.count, self.generator).nodes(shape, like)
+        return (torch.arange(self.count, dtype=like.dtype, device=like.device) + points) / self.count, weights

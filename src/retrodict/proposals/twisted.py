@@ -58,7 +58,7 @@ class Twisted(Smoothing):
     @classmethod
     def of(cls, smoother: Smoothing, twist_size: int = 64) -> Twisted:
         """A twist for a trained smoother, whose weights are copied and stay as they are."""
-        if not isinstance(smoother, Smoothing):
+        if type(smoother) is not Smoothing:
             raise ModelError(f"a twist is for a trained Smoothing proposal, not for {type(smoother).__name__}.")
         made = cls(smoother.model, smoother.given_missingness, smoother.hidden_size, twist_size, smoother.mixing)
         made.load_state_dict(smoother.state_dict(), strict=False)

@@ -1,7 +1,7 @@
 """Streams that a model draws in place of given ones.
 
 With nothing observed and everything missing, a filtering particle is a draw from the model. So whichever engine is
-fastest draws the streams; where that is the reference, ``simulate`` does, which need not keep any weights.
+fastest draws the streams; where that is the reference, and on a GPU, ``simulate`` does, which keeps no weights.
 """
 
 from __future__ import annotations
@@ -27,8 +27,10 @@ def draw_like(model: Model, streams: StreamSet, seed: int = 0) -> StreamSet:
     streams = model.matched(streams)
     most = 1000 + 100 * int(streams.lengths.max(initial=0))
     everything = Filtering(model, ByType(1.0))
-    if choose("auto", everything, Options(1, None, max_events=most)).name == "torch":
-        drawn = simulate(model, len(streams), streams.durations, seed, max_events=most)
+    on_cpu = model.device.type == "cpu"
+    if not on_cpu or choose("auto", everything, Options(1, None, max_events=most)).name == "torch":
+        at_once = 1024 if on_cpu else 16_384
+        drawn = simulate(model, len(streams), streams.durations, seed, batch_size=at_once, max_events=most)
         times = drawn.event_times + np.repeat(streams.starts, drawn.lengths)
         return _with_events(streams, times, drawn.event_types, drawn.offsets)
     none = np.zeros(0, dtype=np.int64)

@@ -29,13 +29,12 @@ from retrodict.proposals.base import Proposal
 from retrodict.random import split, uniform
 from retrodict.smc.compensator import Quadrature, Rule, Segments
 from retrodict.smc.particles import Particles
-from retrodict.smc.propose import Ask, Sampler, Step, Thinning, Varying
+from retrodict.smc.propose import SAMPLERS, Ask, Sampler, Step, Varying
 from retrodict.smc.resampling import Scheme, effective_size, log_mean
 from retrodict.smc.script import Script
 
 _RESAMPLE, _PARTICLE = 6, 8  # branches of each stream's random numbers; particle m has branch 8 + m
 _START = 3
-_THINNING = Thinning()
 
 
 @dataclass(frozen=True)
@@ -45,7 +44,7 @@ class Options:
     particles: int = 50
     scheme: Scheme | None = None
     ess_threshold: float = 0.5
-    sampler: Sampler | None = None  # the engine's own choice
+    sampler: Sampler | None = None  # as suits engine and proposal
     rule: Rule = Quadrature()  # noqa: RUF009
     max_events: int = 100_000
     twist: bool = True
@@ -210,7 +209,7 @@ class _Sweep:
             p.window[rows],
             self._varying(state, context, p.now[rows], reach),
         )
-        step = (self.options.sampler or _THINNING).step(ask)
+        step = (self.options.sampler or SAMPLERS[self.proposal.sampler]).step(ask)
         p.rounds[rows] += 1
         self._take_step(rows, state, ahead, step, right)
 
@@ -246,7 +245,12 @@ class _Sweep:
         breaks = self.proposal.missingness.breaks(state.time, stop, context)
         segments = self._segments(rows, right[ended], breaks)
         times, weights = self.options.rule.nodes(state.time, stop, segments)
-        rates = self.proposal.rates(state, ahead, torch.cat([times, stop[:, None]], 1), context)
+        at = torch.cat([times, stop[:, None]], 1)
+        known = step.area is not None and step.log_rate is not None  # the sampler knows λ^q itself
+        if known and self.script is None:
+            rates = self.proposal.filtering_rates(state, at, context)
+        else:
+            rates = self.proposal.rates(state, ahead, at, context)
         area_p = (rates.model[:, :-1].sum(-1).double() * weights).sum(1)
         area_q = (rates.proposal[:, :-1].sum(-1).double() * weights).sum(1)
         own = types[:, None]

@@ -16,8 +16,7 @@ Both are known up to a constant of the data, log p(x) or the posterior's entropy
 
 from __future__ import annotations
 
-import copy
-from collections.abc import Hashable
+from collections.abc import Callable, Hashable
 from typing import Any, Literal, get_args
 
 import numpy as np
@@ -31,15 +30,17 @@ from retrodict.events.combine import join
 from retrodict.events.pairs import pairs_of_draws
 from retrodict.events.stream_set import StreamSet
 from retrodict.models.base import Model
-from retrodict.models.quadrature import GaussLegendre
+from retrodict.models.quadrature import GaussLegendre, Integral, Stratified
 from retrodict.proposals.base import Proposal
 from retrodict.smc.draw import draw_like
+from retrodict.smc.propose import Thinning
 from retrodict.smc.sampler import Options, sequential_monte_carlo
 from retrodict.train.censored import CensoredObjective
 from retrodict.train.objective import epoch_seed
 
 Teacher = Literal["model", "data", "both"]
 _DRAWS = 1_000_000_000_000  # seeds of draws are those of masks and this much more
+_POINTS = 2_000_000_000_000  # and of points of integrals so much more
 _DEV_DRAWS = 999_999_893 + _DRAWS  # of the one draw of dev streams
 
 
@@ -49,8 +50,10 @@ class Divergence(CensoredObjective):
     ``beta`` 1 is inclusive only, as the paper ended up with. ``learn_from`` says whose streams: those that the
     ``"model"`` draws, one for every training or dev stream, which starts and lasts as that one does, and other ones to
     train on every ``redraw`` epochs; the ``"data"``, the training streams themselves, as in the paper; or ``"both"``,
-    scored on dev data. ``docs/imputation.md`` says what each gains. ``fresh_masks`` censors anew every epoch (the paper
-    uses one mask throughout). ``draws`` is how many draws a stream the exclusive part takes (1: the paper's form).
+    scored on dev data. Where streams can be had at will, it is a function that makes complete ones from a seed, asked
+    for others every ``redraw`` epochs; q is scored on dev data then too. ``docs/imputation.md`` says what each gains.
+    ``fresh_masks`` censors anew every epoch (the paper uses one mask throughout). ``draws`` is how many draws a stream
+    the exclusive part takes (1: the paper's form).
     """
 
     def __init__(
@@ -61,15 +64,16 @@ class Divergence(CensoredObjective):
         *,
         seed: int = 0,
         beta: float = 1.0,
-        learn_from: Teacher = "model",
+        learn_from: Teacher | Callable[[int], StreamSet] = "model",
         redraw: int = 1,
         fresh_masks: bool = True,
         draws: int = 4,
     ) -> None:
         if not 0 <= beta <= 1:
             raise ModelError(f"beta must lie in [0, 1] (1 is the inclusive divergence), but is {beta!r}.")
-        if learn_from not in get_args(Teacher):
-            raise ModelError(f"learn_from must be one of {', '.join(get_args(Teacher))}, but is {learn_from!r}.")
+        if not (callable(learn_from) or learn_from in get_args(Teacher)):
+            known = ", ".join(get_args(Teacher))
+            raise ModelError(f"learn_from must be one of {known}, or a function of a seed, but is {learn_from!r}.")
         for name, value in (("draws", draws), ("redraw", redraw)):
             if not (isinstance(value, int) and value > 0):
                 raise ModelError(f"{name} must be a positive whole number, but is {value!r}.")
@@ -78,22 +82,31 @@ class Divergence(CensoredObjective):
         self.proposal = proposal
         self.beta, self.learn_from, self.redraw = beta, learn_from, redraw
         self.fresh_masks, self.num_draws = fresh_masks, draws
+        self._points: torch.Generator | None = None  # of this epoch's integrals
         self._drawn: tuple[int, StreamSet] | None = None  # this epoch's streams, and since which epoch
 
     def options(self) -> dict[str, Any]:
         """What this divergence is, for a run's identity."""
-        options: dict[str, Any] = {"beta": self.beta, "fresh_masks": self.fresh_masks, "learn_from": self.learn_from}
+        options: dict[str, Any] = {"beta": self.beta, "fresh_masks": self.fresh_masks, "learn_from": self.teacher}
         if self.learn_from != "data":
             options["redraw"] = self.redraw
         return options if self.beta == 1 else {**options, "draws": self.num_draws}
+
+    @property
+    def teacher(self) -> str:
+        """Whose streams these are; of a function its name, which is all that a run knows it by."""
+        if not callable(self.learn_from):
+            return self.learn_from
+        name = getattr(self.learn_from, "__qualname__", type(self.learn_from).__qualname__)
+        return f"{getattr(self.learn_from, '__module__', '')}.{name}"
 
     def events_per_stream(self) -> float:
         """Expected missing events of a training stream."""
         return max(float(self.mechanism.event_rates(self.train).sum()) / max(len(self.train), 1), 1e-3)
 
     def epoch_batches(self, batch_size: int, seed: int, epoch: int) -> list[NDArray[np.int64]]:
-        """Censor this epoch's streams; a function of seed and epoch alone."""
-        streams = self._streams(epoch)
+        """Censor this epoch's streams; a function of seed and epoch alone (on one kind of device, if p draws them)."""
+        streams, self._points = self._streams(epoch), None
         self.censor(streams, epoch, fresh=self.fresh_masks)
         return batches_by_length(streams.lengths, batch_size, np.random.default_rng([seed, epoch]))
 
@@ -101,18 +114,27 @@ class Divergence(CensoredObjective):
         """A training stream, or one that was drawn."""
         if self.learn_from == "data" or (self.learn_from == "both" and index < len(self.train)):
             return self.train.ids[index]
+        if callable(self.learn_from):
+            return f"number {index} of those made by {self.teacher}"
         return f"drawn by the model in place of {self.train.ids[index % len(self.train)]!r}"
 
     def loss(self, batch: Any, training: bool) -> tuple[Tensor, Tensor]:
         """The divergence summed over streams, and the number of missing events."""
         total = torch.zeros((), dtype=self.proposal.model.dtype, device=batch.durations.device)
         if self.beta > 0:
-            integral = GaussLegendre(4) if training else GaussLegendre()
+            integral = self._integral() if training else GaussLegendre()
             total = total - self.beta * self.proposal.batch_log_prob(batch, integral).sum()
         if self.beta < 1:
-            drawn = exclusive(self.proposal, batch.observed, self.keys(batch, training), self.num_draws)
+            integral = self._integral() if training else GaussLegendre()
+            drawn = exclusive(self.proposal, batch.observed, self.keys(batch, training), self.num_draws, integral)
             total = total + (1 - self.beta) * drawn.sum()
         return total, batch.missing.sum()
+
+    def _integral(self) -> Integral:
+        """Other points in every batch: q knows when the next observed event is, and could learn to hide from nodes."""
+        if self._points is None or self._points.device != self.device:
+            self._points = torch.Generator(self.device).manual_seed(epoch_seed(self.seed, self._epoch) + _POINTS)
+        return Stratified(4, self._points)
 
     def _streams(self, epoch: int) -> StreamSet:
         """The complete streams of an epoch."""
@@ -120,15 +142,19 @@ class Divergence(CensoredObjective):
             return self.train
         since = epoch - epoch % self.redraw
         if self._drawn is None or self._drawn[0] != since:
-            drawn = _draw(self.proposal.model, self.train, epoch_seed(self.seed, since) + _DRAWS)
-            self._drawn = since, drawn if self.learn_from == "model" else join([self.train, drawn])
+            self._drawn = since, self._draw(epoch_seed(self.seed, since) + _DRAWS)
         return self._drawn[1]
+
+    def _draw(self, seed: int) -> StreamSet:
+        """Other streams to train on."""
+        if callable(self.learn_from):
+            return self.proposal.model.matched(self.learn_from(seed))
+        drawn = _draw(self.proposal.model, self.train, seed)
+        return drawn if self.learn_from == "model" else join([self.train, drawn])
 
 
 def _draw(model: Model, like: StreamSet, seed: int) -> StreamSet:
-    """Streams from the model, in place of these; on a CPU, which is left to it while a GPU trains."""
-    if model.device.type != "cpu":
-        model = copy.deepcopy(model).cpu()
+    """Streams from the model, in place of these."""
     try:
         return draw_like(model, like, seed)
     except RunawayError as error:
@@ -140,15 +166,18 @@ def _draw(model: Model, like: StreamSet, seed: int) -> StreamSet:
         ) from error
 
 
-def exclusive(proposal: Proposal, observed: Batch, keys: Tensor, draws: int) -> Tensor:
+def exclusive(
+    proposal: Proposal, observed: Batch, keys: Tensor, draws: int, integral: Integral | None = None
+) -> Tensor:
     """KL(q ‖ p) - log p(x) of each stream, [B]: an unbiased estimate with an unbiased gradient.
 
-    The value is the mean of log q - b over draws from q; the gradient that of equation (7).
+    The value is the mean of log q - b over draws from q itself, by thinning; the gradient that of equation (7), with
+    ∫ λ^q as ``integral`` says.
     """
-    run = sequential_monte_carlo(observed, proposal, keys, Options(draws, scheme=None))
+    run = sequential_monte_carlo(observed, proposal, keys, Options(draws, scheme=None, sampler=Thinning()))
     excess = -run.log_weights  # log q - b, [B, S]
     baseline = (excess.sum(1, keepdim=True) - excess) / (draws - 1) if draws > 1 else torch.zeros_like(excess)
     pairs = pairs_of_draws(observed, run.times, run.types, run.counts)
-    log_q = proposal.batch_log_prob(pairs, GaussLegendre(4)).view_as(excess)
+    log_q = proposal.batch_log_prob(pairs, integral or GaussLegendre(8)).view_as(excess)
     surrogate = (excess - baseline).to(log_q.dtype) * log_q
     return (excess.to(log_q.dtype) + surrogate - surrogate.detach()).mean(1)
