@@ -56,7 +56,7 @@ def _lookahead() -> dict[str, int]:
 
 
 def _particles() -> dict[str, tuple[int, ...]]:
-    return {"synthetic": (50,), "elevator": (50,), "taxi": (50, 500), "flights": (50,)}
+    return {"synthetic": (50,), "elevator": (50, 200), "taxi": (50, 500), "flights": (50,)}
 
 
 def _epochs_p() -> dict[str, int]:
