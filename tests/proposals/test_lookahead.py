@@ -15,6 +15,7 @@ from retrodict.proposals import lookahead
 from retrodict.smc.compensator import Quadrature
 from retrodict.smc.engines import ENGINES
 from retrodict.smc.sampler import Options
+from tests.checks import gradients_are_those_of_finite_differences, weights_are_those_of_the_particles
 from tests.conftest import KINDS, example_model, random_neural_hawkes
 from tests.proposals.test_mixing import PlainLstm, softplus
 
@@ -115,15 +116,7 @@ def test_log_q_follows_from_the_rates(kind):
     """For every model: ``rates``, which the sampler uses, and ``log_prob`` are the same proposal."""
     observed, _, proposal = lookahead_case(kind)
     posterior = rd.impute(observed, proposal, particles=20, resample=None, seed=3, sampler="thinning")
-    logs = np.log(posterior.all_weights * 20) + posterior.log_evidence[:, None]
-    for m in range(20):
-        drawn = rd.StreamSet([posterior.particles(i)[m] for i in range(len(observed))], types=observed.types)
-        complete, _ = rd.combine(observed, drawn)
-        integral = rd.GaussLegendre(8)
-        expected = proposal.model.log_likelihood(complete, integral=integral)
-        expected = expected + proposal.missingness.log_prob(observed, drawn)
-        expected = expected - proposal.log_prob(drawn, observed, integral=integral)
-        np.testing.assert_allclose(logs[:, m], expected.detach(), rtol=0, atol=1e-8)
+    weights_are_those_of_the_particles(posterior, observed, proposal)
 
 
 def test_weights_follow_where_rates_vary_and_streams_may_start_with_an_event():
@@ -135,15 +128,7 @@ def test_weights_follow_where_rates_vary_and_streams_may_start_with_an_event():
     ).to("cpu", torch.float64)
     finer = {"resample": None, "seed": 3, "sampler": "thinning", "integral": Quadrature(30)}
     posterior = rd.impute(observed, proposal, particles=10, **finer)
-    logs = np.log(posterior.all_weights * 10) + posterior.log_evidence[:, None]
-    for m in range(10):
-        drawn = rd.StreamSet([posterior.particles(i)[m] for i in range(len(observed))], types=observed.types)
-        complete, _ = rd.combine(observed, drawn)
-        integral = rd.GaussLegendre(40)
-        expected = proposal.model.log_likelihood(complete, integral=integral)
-        expected = expected + proposal.missingness.log_prob(observed, drawn)
-        expected = expected - proposal.log_prob(drawn, observed, integral=integral)
-        np.testing.assert_allclose(logs[:, m], expected.detach(), rtol=0, atol=1e-6)
+    weights_are_those_of_the_particles(posterior, observed, proposal, nodes=40, atol=1e-6)
 
 
 def test_a_fit_that_was_ended_goes_on(tmp_path):
@@ -239,19 +224,7 @@ def test_little_memory_gives_the_same(monkeypatch):
 
 def test_gradients_are_those_of_finite_differences():
     observed, missing, proposal = lookahead_case()
-    proposal.log_prob(missing, observed).sum().backward()
-    assert all(p.grad is None for p in proposal.model.parameters())
-    own = [p for n, p in proposal.named_parameters() if not n.startswith("model.") and n != "start_readout"]
-    for parameter in own:
-        direction = torch.randn_like(parameter)
-        values = []
-        for step in (1e-5, -1e-5):
-            with torch.no_grad():
-                parameter.add_(step * direction)
-                values.append(float(proposal.log_prob(missing, observed).sum()))
-                parameter.sub_(step * direction)
-        slope = (values[0] - values[1]) / 2e-5
-        assert float((parameter.grad * direction).sum()) == pytest.approx(slope, rel=1e-5, abs=1e-6)
+    gradients_are_those_of_finite_differences(proposal, missing, observed)
 
 
 def test_it_learns_faster_than_units_that_mix():

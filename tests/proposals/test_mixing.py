@@ -13,6 +13,7 @@ import retrodict as rd
 from retrodict.events.batch import make_batch
 from retrodict.models.base import Model
 from retrodict.proposals import base
+from tests.checks import gradients_are_those_of_finite_differences, weights_are_those_of_the_particles
 from tests.conftest import KINDS, example_model, random_neural_hawkes
 
 TYPES = ["0", "1", "2"]
@@ -110,15 +111,7 @@ def test_log_q_follows_from_the_rates(kind):
     """For every model: ``rates``, which the sampler uses, and ``log_prob`` are the same proposal."""
     observed, _, proposal = mixing_case(kind)
     posterior = rd.impute(observed, proposal, particles=20, resample=None, seed=3)
-    logs = np.log(posterior.all_weights * 20) + posterior.log_evidence[:, None]
-    for m in range(20):
-        drawn = rd.StreamSet([posterior.particles(i)[m] for i in range(len(observed))], types=observed.types)
-        complete, _ = rd.combine(observed, drawn)
-        integral = rd.GaussLegendre(8)
-        expected = proposal.model.log_likelihood(complete, integral=integral)
-        expected = expected + proposal.missingness.log_prob(observed, drawn)
-        expected = expected - proposal.log_prob(drawn, observed, integral=integral)
-        np.testing.assert_allclose(logs[:, m], expected.detach(), rtol=0, atol=1e-8)
+    weights_are_those_of_the_particles(posterior, observed, proposal)
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
@@ -200,19 +193,7 @@ def test_a_twist_goes_with_it(tmp_path):
 def test_gradients_are_those_of_finite_differences(kind):
     observed, missing, proposal = mixing_case(kind)
     proposal.model.start_atom = None
-    own = [p for name, p in proposal.named_parameters() if not name.startswith("model.") and name != "start_readout"]
-    proposal.log_prob(missing, observed).sum().backward()
-    assert all(p.grad is None for p in proposal.model.parameters())
-    for parameter in own:
-        direction = torch.randn_like(parameter)
-        values = []
-        for step in (1e-5, -1e-5):
-            with torch.no_grad():
-                parameter.add_(step * direction)
-                values.append(float(proposal.log_prob(missing, observed).sum()))
-                parameter.sub_(step * direction)
-        slope = (values[0] - values[1]) / 2e-5
-        assert float((parameter.grad * direction).sum()) == pytest.approx(slope, rel=1e-5, abs=1e-6)
+    gradients_are_those_of_finite_differences(proposal, missing, observed)
 
 
 @pytest.mark.parametrize("windows", [False, True])

@@ -16,6 +16,7 @@ from retrodict.models.start import StartAtom
 from retrodict.smc import engines
 from retrodict.smc.compensator import SharedPoints
 from retrodict.smc.engines import native
+from tests.checks import weights_are_those_of_the_particles
 from tests.conftest import random_neural_hawkes
 
 compiled = pytest.mark.skipif(native.native_module() is None, reason="the native engine was not compiled")
@@ -90,15 +91,7 @@ def test_log_weights_are_those_of_the_particles(smooth, mixing):
     """Each particle's log weight is log p(x, z) + log p_miss - log q(z | x), evaluated by other code."""
     observed, proposal = neural_case(smooth, mixing, streams=4)
     posterior = rd.impute(observed, proposal, particles=30, resample=None, seed=3, engine="native")
-    logs = np.log(posterior.all_weights * 30) + posterior.log_evidence[:, None]
-    for m in range(30):
-        missing = rd.StreamSet([posterior.particles(i)[m] for i in range(4)], types=observed.types)
-        complete, _ = rd.combine(observed, missing)
-        integral = rd.GaussLegendre(8)
-        expected = proposal.model.log_likelihood(complete, integral=integral)
-        expected = expected + proposal.missingness.log_prob(observed, missing)
-        expected = expected - proposal.log_prob(missing, observed, integral=integral)
-        np.testing.assert_allclose(logs[:, m], expected.detach(), rtol=0, atol=2e-3)
+    weights_are_those_of_the_particles(posterior, observed, proposal, atol=2e-3)
 
 
 @compiled

@@ -18,6 +18,7 @@ from retrodict.models.simulate import simulate
 from retrodict.models.start import StartAtom
 from retrodict.proposals import Filtering, Smoothing
 from retrodict.smc.impute import impute
+from tests.checks import posterior_is_exact
 from tests.conftest import each_engine, shared
 from tests.smc.hawkes_as_neural import hawkes_as_neural
 
@@ -110,19 +111,7 @@ def test_hawkes_posteriors_are_the_exact_ones(name, kind, sampler, form, engine)
         model = hawkes_as_neural(model)
     proposal = Filtering(model, mechanism) if kind == "filtering" else _random_smoothing(model, mechanism)
     posterior = impute(observed, proposal, particles=400, seed=5, sampler=sampler, engine=engine)
-    runs = np.sqrt(len(observed))
-    evidence = np.exp(posterior.log_evidence - exact["log_evidence"])
-    assert abs(evidence.mean() - 1) < 3.3 * evidence.std() / runs
-    for k in range(model.num_types):
-        # Runs are combined by their evidence, as the ratio of two unbiased estimates.
-        checks = [(posterior.expected_count(k), exact["E_count"][k])]
-        checks += [
-            (posterior.expected_count(k, a, b), mean)
-            for (a, b), mean in zip(exact["windows"], exact["E_count_window"][k], strict=True)
-        ]
-        for values, mean in checks:
-            spread = (evidence * (values - mean)).std() / runs
-            assert abs((evidence * (values - mean)).mean()) <= 3.3 * spread + 1e-12
+    posterior_is_exact(posterior, model.num_types, exact)
 
 
 def _random_smoothing(model, mechanism) -> Smoothing:

@@ -7,6 +7,7 @@ import pytest
 import torch
 
 import retrodict as rd
+from tests.checks import posterior_is_exact
 from tests.smc.test_exact import CASES, golden_case
 from tests.smc.test_mixing import MISSING, case  # noqa: F401
 from tests.smc.test_unbiased import copies
@@ -45,10 +46,4 @@ def test_hawkes_posteriors_are_the_exact_ones(name):
     """Evidence and expected counts by type and window over 24 runs, all within 3.3 standard errors."""
     model, mechanism, observed, exact = golden_case(name)
     posterior = rd.impute(observed, random_lookahead(model, mechanism, std=0.5), particles=400, seed=5)
-    runs = np.sqrt(len(observed))
-    evidence = np.exp(posterior.log_evidence - exact["log_evidence"])
-    assert abs(evidence.mean() - 1) < 3.3 * evidence.std() / runs
-    for k in range(model.num_types):
-        for (a, b), mean in zip(exact["windows"], exact["E_count_window"][k], strict=True):
-            error = evidence * (posterior.expected_count(k, a, b) - mean)
-            assert abs(error.mean()) <= 3.3 * error.std() / runs + 1e-12
+    posterior_is_exact(posterior, model.num_types, exact)

@@ -10,6 +10,7 @@ import retrodict as rd
 from retrodict.proposals.mixing import Mixing
 from retrodict.smc.engines import ENGINES
 from retrodict.smc.sampler import Options
+from tests.checks import posterior_is_exact
 from tests.conftest import each_engine, random_neural_hawkes
 from tests.smc.test_exact import CASES, golden_case
 from tests.smc.test_unbiased import MODEL, copies
@@ -70,13 +71,7 @@ def test_hawkes_posteriors_are_the_exact_ones(name, sampler):
     model, mechanism, observed, exact = golden_case(name)
     proposal = random_mixing(model, mechanism, std=0.2)
     posterior = rd.impute(observed, proposal, particles=400, seed=5, sampler=sampler)
-    runs = np.sqrt(len(observed))
-    evidence = np.exp(posterior.log_evidence - exact["log_evidence"])
-    assert abs(evidence.mean() - 1) < 3.3 * evidence.std() / runs
-    for k in range(model.num_types):
-        for (a, b), mean in zip(exact["windows"], exact["E_count_window"][k], strict=True):
-            error = evidence * (posterior.expected_count(k, a, b) - mean)
-            assert abs(error.mean()) <= 3.3 * error.std() / runs + 1e-12
+    posterior_is_exact(posterior, model.num_types, exact)
 
 
 @pytest.mark.parametrize(("name", "kind"), [("native", "hawkes"), ("triton", "neural")])

@@ -10,6 +10,7 @@ import torch
 
 import retrodict as rd
 from retrodict.smc.sampler import _Sweep
+from tests.checks import posterior_is_exact
 from tests.smc.test_exact import CASES, golden_case
 from tests.smc.test_unbiased import MISSING, MODEL, copies, reference, stream  # noqa: F401 (fixtures)
 
@@ -52,13 +53,7 @@ def test_a_twist_that_is_not_taken_out_again_is_noticed(stream, reference, monke
 def test_posteriors_are_exact_under_a_random_twist(name):
     model, mechanism, observed, exact = golden_case(name)
     posterior = rd.impute(observed, random_twist(model, mechanism), particles=400, seed=5)
-    runs = math.sqrt(len(observed))
-    evidence = np.exp(posterior.log_evidence - exact["log_evidence"])
-    assert abs(evidence.mean() - 1) < 3.3 * evidence.std() / runs
-    for k in range(model.num_types):
-        for (a, b), mean in zip(exact["windows"], exact["E_count_window"][k], strict=True):
-            error = evidence * (posterior.expected_count(k, a, b) - mean)
-            assert abs(error.mean()) <= 3.3 * error.std() / runs + 1e-12
+    posterior_is_exact(posterior, model.num_types, exact)
 
 
 def test_a_trained_twist_resamples_less(tmp_path):

@@ -96,9 +96,12 @@ class Proposal(nn.Module, ABC):
         """Whether it has a ``log_ratio``."""
         return False
 
-    def log_ratio(self, state: Any, ahead: Any, t: Tensor) -> Tensor:
-        """log of what λ^q_k is multiplied by at t [R] or [R, N], given all of the model's state: [R(, N), K]."""
-        raise NotImplementedError
+    def log_ratio(self, state: Any, ahead: Any, t: Tensor) -> Tensor | None:
+        """log of what λ^q_k is multiplied by at t [R] or [R, N], given all of the model's state: [R(, N), K].
+
+        None where nothing; asked only of proposals with ``reads_state``, for which states are then computed.
+        """
+        return None
 
     @property
     def most_log_ratio(self) -> float:
@@ -133,8 +136,9 @@ class Proposal(nn.Module, ABC):
         rho = self.missingness.rates(t, None if context is None else context.over(t)).to(drive.dtype)
         model = self.model.activate(drive)
         own = model if extra is None else self.model.activate(drive + extra)
-        if self.reads_state:
-            own = own * self.log_ratio(state, ahead, t).exp()
+        ratio = self.log_ratio(state, ahead, t) if self.reads_state else None
+        if ratio is not None:
+            own = own * ratio.exp()
         return Rates(model, rho * own, rho)
 
     def filtering_rates(self, state: Any, t: Tensor, context: Context | None = None) -> Rates:
@@ -218,7 +222,8 @@ class Proposal(nn.Module, ABC):
             return None
         with torch.no_grad():  # the model is given
             state = flat(self.model.states(batch))
-        return self.log_ratio(state, ahead, times.flatten(0, 1)).unflatten(0, times.shape[:2])
+        ratio = self.log_ratio(state, ahead, times.flatten(0, 1))
+        return None if ratio is None else ratio.unflatten(0, times.shape[:2])
 
     def _streams_at_once(self, batch: Batch, positions: Tensor) -> int:
         """So many that the model's features, where they are read, fit into a bounded memory.

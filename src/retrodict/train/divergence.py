@@ -142,10 +142,10 @@ class Divergence(CensoredObjective):
             return self.train
         since = epoch - epoch % self.redraw
         if self._drawn is None or self._drawn[0] != since:
-            self._drawn = since, self._draw(epoch_seed(self.seed, since) + _DRAWS)
+            self._drawn = since, self._other_streams(epoch_seed(self.seed, since) + _DRAWS)
         return self._drawn[1]
 
-    def _draw(self, seed: int) -> StreamSet:
+    def _other_streams(self, seed: int) -> StreamSet:
         """Other streams to train on."""
         if callable(self.learn_from):
             return self.proposal.model.matched(self.learn_from(seed))

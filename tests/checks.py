@@ -1,0 +1,63 @@
+"""What several tests hold proposals to."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+import retrodict as rd
+
+
+def weights_are_those_of_the_particles(
+    posterior: rd.Posterior, observed: rd.StreamSet, proposal: rd.Proposal, nodes: int = 8, atol: float = 1e-8
+) -> None:
+    """Each particle's log weight is log p(x, z) + log p_miss - log q(z | x), evaluated by other code."""
+    particles = posterior.all_weights.shape[1]
+    logs = np.log(posterior.all_weights * particles) + posterior.log_evidence[:, None]
+    integral = rd.GaussLegendre(nodes)
+    for m in range(particles):
+        drawn = rd.StreamSet([posterior.particles(i)[m] for i in range(len(observed))], types=observed.types)
+        complete, _ = rd.combine(observed, drawn)
+        expected = proposal.model.log_likelihood(complete, integral=integral)
+        expected = expected + proposal.missingness.log_prob(observed, drawn)
+        expected = expected - proposal.log_prob(drawn, observed, integral=integral)
+        np.testing.assert_allclose(logs[:, m], expected.detach(), rtol=0, atol=atol)
+
+
+def posterior_is_exact(posterior: rd.Posterior, num_types: int, exact: dict[str, Any]) -> None:
+    """Evidence and expected counts by type, in all and by window, over all runs: all within 3.3 standard errors.
+
+    Runs are combined by their evidence, as the ratio of two unbiased estimates.
+    """
+    evidence = np.exp(posterior.log_evidence - exact["log_evidence"])
+    runs = np.sqrt(len(evidence))
+    assert abs(evidence.mean() - 1) < 3.3 * evidence.std() / runs
+    for k in range(num_types):
+        counts = [(posterior.expected_count(k), exact["E_count"][k])]
+        for (a, b), mean in zip(exact["windows"], exact["E_count_window"][k], strict=True):
+            counts.append((posterior.expected_count(k, a, b), mean))
+        for values, mean in counts:
+            error = evidence * (values - mean)
+            assert abs(error.mean()) <= 3.3 * error.std() / runs + 1e-12
+
+
+def gradients_are_those_of_finite_differences(
+    proposal: rd.Proposal, missing: rd.StreamSet, observed: rd.StreamSet
+) -> None:
+    """Of log q in every weight of a proposal for a model without an atom at the start; the model has none."""
+    own = [p for name, p in proposal.named_parameters() if not name.startswith("model.") and name != "start_readout"]
+    proposal.log_prob(missing, observed).sum().backward()
+    assert all(p.grad is None for p in proposal.model.parameters())
+    for parameter in own:
+        direction = torch.randn_like(parameter)
+        values = []
+        for step in (1e-5, -1e-5):
+            with torch.no_grad():
+                parameter.add_(step * direction)
+                values.append(float(proposal.log_prob(missing, observed).sum()))
+                parameter.sub_(step * direction)
+        slope = (values[0] - values[1]) / 2e-5
+        assert float((parameter.grad * direction).sum()) == pytest.approx(slope, rel=1e-5, abs=1e-6)
