@@ -68,6 +68,41 @@ def test_recordings_are_used_again_and_do_not_mix():
         )
 
 
+@pytest.mark.skipif(not CUDA, reason="no GPU here")
+def test_recordings_outlive_the_first_and_cleared_workspaces(monkeypatch):
+    """As after a fit: Lightning clears the workspaces of matrix products, one of which a recording long gone had made.
+
+    Sizes are of the kind that needs a workspace; memory that was freed is filled with other things.
+    """
+    from retrodict.models import ctlstm_graphs
+
+    torch._C._cuda_clearCublasWorkspaces()  # those of other tests' recordings
+    B, D, lengths = 200, 128, (16, 18, 20)
+    monkeypatch.setattr(ctlstm_graphs, "_recordings", type(ctlstm_graphs._recordings)())
+    monkeypatch.setattr(ctlstm_graphs, "_room", lambda: 4 * lengths[-1] * B * D)  # four of them at most
+    single = torch.float32
+    gates, by_hidden = random(20, B, 7 * D, seed=1, dtype=single), random(D, 7 * D, seed=2, dtype=single) / 12
+    gaps = random(20, B, seed=3, dtype=single).abs()
+
+    def check(N: int) -> None:
+        grads = tuple(random(N, B, D, seed=10 + i, dtype=single) for i in range(5))
+        found = []
+        for way in (Plain, ctlstm_graphs.Graphed):
+            scanned = way.forward(gates[:N].clone(), by_hidden, gaps[:N])
+            found.append((scanned.hidden, way.backward(scanned, by_hidden, gaps[:N], grads)))
+        for one, two in zip(*found, strict=True):
+            torch.testing.assert_close(one, two, rtol=1e-3, atol=1e-3)
+
+    for N in lengths:  # the last drives out the first
+        check(N)
+    torch._C._cuda_clearCublasWorkspaces()
+    torch.cuda.empty_cache()
+    filled = [torch.full((1 << 20,), torch.nan, device="cuda") for _ in range(64)]
+    for N in lengths[1:]:
+        check(N)
+    assert len(filled) == 64
+
+
 @pytest.mark.parametrize(("rows", "points"), [(7, 4), (70, 3), (1, 1)])
 def test_projections_and_their_gradient(rows, points):
     from retrodict.models.ctlstm_fused import project_fused, unproject_fused

@@ -1,8 +1,8 @@
 """Scans on a GPU: a matrix product and a kernel a step, and for short ones a CUDA graph of all steps.
 
 A step takes a GPU a few microseconds, less than it takes Python to ask for it. The launches of a whole scan are
-therefore recorded once for each shape and replayed. Recordings work on memory of their own: what goes in and what comes
-out is copied, so that any number of scans may be under way at once.
+therefore recorded once for each shape and replayed. What goes into a recording and what comes out is copied, so that
+any number of scans may be under way at once; what recordings need in between they share, being played one by one.
 """
 
 from __future__ import annotations
@@ -113,7 +113,7 @@ class _Recording:
         steps()  # compiles what needs compiling
         torch.cuda.synchronize()
         self.graph = torch.cuda.CUDAGraph()
-        with torch.cuda.graph(self.graph):
+        with torch.cuda.graph(self.graph, pool=_pool(inputs[0].device).pool()):
             self.outputs = steps()
 
     def play(self, given: tuple[Tensor, ...], N: int) -> list[Tensor]:
@@ -126,6 +126,20 @@ class _Recording:
         self.graph.replay()
         short = len(self.outputs[0]) - N
         return [out[: len(out) - short].clone() for out in self.outputs]
+
+
+@functools.cache
+def _pool(device: torch.device) -> torch.cuda.CUDAGraph:
+    """A recording of next to nothing, which is never forgotten: others share its memory.
+
+    Matrix products take their workspace from the recording that first asks for one, and others go on to use it. If that
+    one had memory of its own, the workspace would be gone with it once somebody (Lightning, after every fit) clears
+    workspaces, while others still write there.
+    """
+    keeper = torch.cuda.CUDAGraph()
+    with torch.cuda.device(device), torch.cuda.graph(keeper):
+        torch.zeros(1, device=device)
+    return keeper
 
 
 _recordings: OrderedDict[tuple[object, ...], _Recording] = OrderedDict()
