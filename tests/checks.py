@@ -9,6 +9,7 @@ import pytest
 import torch
 
 import retrodict as rd
+from retrodict.events.batch import make_batch
 
 
 def weights_are_those_of_the_particles(
@@ -61,3 +62,23 @@ def gradients_are_those_of_finite_differences(
                 parameter.sub_(step * direction)
         slope = (values[0] - values[1]) / 2e-5
         assert float((parameter.grad * direction).sum()) == pytest.approx(slope, rel=1e-5, abs=1e-6)
+
+
+@torch.no_grad()
+def bounds_hold(proposal: rd.Proposal, observed: rd.StreamSet, rows: int, points: int, tightness: float) -> None:
+    """λ^q never exceeds its bound: random states, segments and intervals, some very short; nor lies far below it."""
+    model, batch = proposal.model, make_batch(observed, dtype=proposal.model.dtype)
+    prepared = proposal.prepare(batch)
+    stream = torch.randint(len(observed), (rows,))
+    segment = (torch.rand(rows) * (batch.mask.sum(1)[stream] + 1)).long()
+    ahead = proposal.ahead(prepared, stream, segment)
+    left = torch.where(segment > 0, prepared.right[stream, (segment - 1).clamp(min=0)], 0.0)
+    a = left + (ahead.right - left) * torch.rand(rows, dtype=torch.float64)
+    b = a + (ahead.right - a) * torch.rand(rows, dtype=torch.float64) ** torch.randint(1, 30, (rows,))
+    b[::4] = ahead.right[::4]
+    state = model.update(model.initial((rows,)), torch.randint(3, (rows,)), left)
+    bound = proposal.bound(state, ahead, a, b)
+    grid = a[:, None] + (b - a)[:, None] * torch.linspace(0, 1, points, dtype=torch.float64)
+    rates = proposal.rates(state, ahead, grid).proposal
+    assert (rates.amax(1) <= bound).all()
+    assert (rates.amax(1) / bound).mean() > tightness

@@ -15,7 +15,7 @@ from retrodict.proposals import lookahead
 from retrodict.smc.compensator import Quadrature
 from retrodict.smc.engines import ENGINES
 from retrodict.smc.sampler import Options
-from tests.checks import gradients_are_those_of_finite_differences, weights_are_those_of_the_particles
+from tests.checks import bounds_hold, gradients_are_those_of_finite_differences, weights_are_those_of_the_particles
 from tests.conftest import KINDS, example_model, random_neural_hawkes
 from tests.proposals.test_mixing import PlainLstm, softplus
 
@@ -153,20 +153,7 @@ def test_it_cannot_be_twisted():
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
 def test_bounds_hold_for_random_states_and_segments(dtype):
     observed, _, proposal = lookahead_case(streams=50, dtype=dtype, limit=0.5)
-    model, batch, rows = proposal.model, make_batch(observed, dtype=dtype), 2000
-    with torch.no_grad():
-        prepared = proposal.prepare(batch)
-        stream = torch.randint(50, (rows,))
-        segment = (torch.rand(rows) * (batch.mask.sum(1)[stream] + 1)).long()
-        ahead = proposal.ahead(prepared, stream, segment)
-        left = torch.where(segment > 0, prepared.right[stream, (segment - 1).clamp(min=0)], 0.0)
-        a = left + (ahead.right - left) * torch.rand(rows, dtype=torch.float64)
-        state = model.update(model.initial((rows,)), torch.randint(3, (rows,)), left)
-        bound = proposal.bound(state, ahead, a, ahead.right)
-        grid = a[:, None] + (ahead.right - a)[:, None] * torch.linspace(0, 1, 9, dtype=torch.float64)
-        rates = proposal.rates(state, ahead, grid).proposal
-    assert (rates.amax(1) <= bound).all()
-    assert (rates.amax(1) / bound).mean() > 0.3
+    bounds_hold(proposal, observed, rows=2000, points=9, tightness=0.3)
 
 
 def test_types_that_cannot_go_missing_are_not_asked_about():

@@ -13,7 +13,7 @@ import retrodict as rd
 from retrodict.events.batch import make_batch
 from retrodict.models.base import Model
 from retrodict.proposals import base
-from tests.checks import gradients_are_those_of_finite_differences, weights_are_those_of_the_particles
+from tests.checks import bounds_hold, gradients_are_those_of_finite_differences, weights_are_those_of_the_particles
 from tests.conftest import KINDS, example_model, random_neural_hawkes
 
 TYPES = ["0", "1", "2"]
@@ -117,23 +117,8 @@ def test_log_q_follows_from_the_rates(kind):
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
 @pytest.mark.parametrize("kind", KINDS)
 def test_bounds_hold_for_random_states_and_segments(kind, dtype):
-    """λ^q never exceeds its bound: 20,000 random (state, segment, interval), some very short."""
     observed, _, proposal = mixing_case(kind, streams=50, dtype=dtype)
-    model, batch, rows = proposal.model, make_batch(observed, dtype=dtype), 20_000
-    with torch.no_grad():
-        prepared = proposal.prepare(batch)
-        stream = torch.randint(50, (rows,))
-        segment = (torch.rand(rows) * (batch.mask.sum(1)[stream] + 1)).long()
-        ahead = proposal.ahead(prepared, stream, segment)
-        left = torch.where(segment > 0, prepared.right[stream, (segment - 1).clamp(min=0)], 0.0)
-        a = left + (ahead.right - left) * torch.rand(rows, dtype=torch.float64)
-        b = a + (ahead.right - a) * torch.rand(rows, dtype=torch.float64) ** torch.randint(1, 30, (rows,))
-        state = model.update(model.initial((rows,)), torch.randint(3, (rows,)), left)
-        bound = proposal.bound(state, ahead, a, b)
-        grid = a[:, None] + (b - a)[:, None] * torch.linspace(0, 1, 17, dtype=torch.float64)
-        rates = proposal.rates(state, ahead, grid).proposal
-    assert (rates.amax(1) <= bound).all()
-    assert (rates.amax(1) / bound).mean() > 0.6
+    bounds_hold(proposal, observed, rows=20_000, points=17, tightness=0.6)
 
 
 def test_units_that_say_nothing_leave_the_plain_smoother():

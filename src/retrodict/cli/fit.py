@@ -106,13 +106,11 @@ def fit(
         raise ModelError("--complete, --learn-missing and --known are for --incomplete streams: add that.")
     if incomplete and not missing:
         raise ModelError("--incomplete needs to know what goes missing: give --missing, such as --missing 0.3.")
-    for option, given in (("--mixing", mixing), ("--lookahead", lookahead)):
+    for option, given in (("--mixing", mixing), ("--lookahead", lookahead), ("--learn-from", learn_from != "model")):
         if given and (incomplete or not missing):
             raise ModelError(f"{option} is for the smoother of complete streams: give --missing, and not --incomplete.")
     if mixing and lookahead:
         raise ModelError("--mixing and --lookahead are two kinds of smoother: give one of them.")
-    if learn_from != "model" and (incomplete or not missing):
-        raise ModelError("--learn-from is for the smoother of complete streams: give --missing, and not --incomplete.")
     if known is not None:
         if complete or dev:
             raise ModelError("with a --known model only the mechanism is learned: leave out --complete and --dev.")

@@ -56,8 +56,7 @@ def synthetic(seed: int = 0, hidden_size: int = HIDDEN_SIZE, sizes: tuple[int, i
 def draw(model: NeuralHawkes, count: int, seed: int) -> StreamSet:
     """Streams of a process as the recipe has them: the first 11 to 20 events."""
     lengths = np.random.default_rng([seed, 1]).integers(11, 21, count)
-    at_once = 1024 if model.device.type == "cpu" else 16_384
-    return simulate(model, count, num_events=lengths, seed=seed, batch_size=at_once)
+    return simulate(model, count, num_events=lengths, seed=seed)
 
 
 def random_neural_hawkes(num_types: int, hidden_size: int, seed: int, spread: float = 1.0) -> NeuralHawkes:

@@ -113,7 +113,7 @@ class _Recording:
         steps()  # compiles what needs compiling
         torch.cuda.synchronize()
         self.graph = torch.cuda.CUDAGraph()
-        with torch.cuda.graph(self.graph, pool=_pool(inputs[0].device).pool()):
+        with torch.cuda.graph(self.graph, pool=_keeper(inputs[0].device).pool()):
             self.outputs = steps()
 
     def play(self, given: tuple[Tensor, ...], N: int) -> list[Tensor]:
@@ -129,7 +129,7 @@ class _Recording:
 
 
 @functools.cache
-def _pool(device: torch.device) -> torch.cuda.CUDAGraph:
+def _keeper(device: torch.device) -> torch.cuda.CUDAGraph:
     """A recording of next to nothing, which is never forgotten: others share its memory.
 
     Matrix products take their workspace from the recording that first asks for one, and others go on to use it. If that

@@ -44,7 +44,7 @@ def simulate(
     *,
     num_events: int | ArrayLike | None = None,
     history: StreamSet | None = None,
-    batch_size: int = 1024,
+    batch_size: int | None = None,
     max_events: int = 1_000_000,
 ) -> StreamSet:
     """Simulate streams on [0, end], or the first ``num_events`` events of each, or onwards from a history.
@@ -53,6 +53,7 @@ def simulate(
     event (or at ``end``, if that comes first). With ``history`` the streams go on from the end of each
     given stream to ``end`` (a time on the history's own axis) and only the new events are returned, under
     the same ids. A stream that would exceed ``max_events`` raises a RunawayError: nothing is cut silently.
+    ``batch_size`` streams are drawn at a time, by default as suits the device.
     """
     if history is not None:
         given, history = history, model.matched(history)
@@ -76,6 +77,7 @@ def simulate(
         )
     ids = list(range(num_streams)) if history is None else list(history.ids)
     parts = []
+    batch_size = batch_size or (1024 if model.device.type == "cpu" else 16_384)
     for first in range(0, max(num_streams, 1), batch_size):
         rows = np.arange(first, min(first + batch_size, num_streams))
         keys = stream_keys(seed, [ids[i] for i in rows]).to(model.device)

@@ -27,10 +27,8 @@ def draw_like(model: Model, streams: StreamSet, seed: int = 0) -> StreamSet:
     streams = model.matched(streams)
     most = 1000 + 100 * int(streams.lengths.max(initial=0))
     everything = Filtering(model, ByType(1.0))
-    on_cpu = model.device.type == "cpu"
-    if not on_cpu or choose("auto", everything, Options(1, None, max_events=most)).name == "torch":
-        at_once = 1024 if on_cpu else 16_384
-        drawn = simulate(model, len(streams), streams.durations, seed, batch_size=at_once, max_events=most)
+    if model.device.type != "cpu" or choose("auto", everything, Options(1, None, max_events=most)).name == "torch":
+        drawn = simulate(model, len(streams), streams.durations, seed, max_events=most)
         times = drawn.event_times + np.repeat(streams.starts, drawn.lengths)
         return _with_events(streams, times, drawn.event_types, drawn.offsets)
     none = np.zeros(0, dtype=np.int64)
