@@ -96,6 +96,9 @@ keys += ["time_since_start", "type_event", "dim_process", "seq_len", "seq_idx"]
 
 @settings(max_examples=150, deadline=None)
 @example({"dim_process": 10**12})
+@example({"horizon": [0, 10**400]})
+@example({"times": [1, 10**400], "types": [0, 10**400], "time_since_start": [1, 10**400]})
+@example({"id": 10**400, "seq_idx": 10**400, "seq_len": 10**400, "dim_process": 10**400, "type_event": [0, 10**400]})
 @given(st.dictionaries(st.sampled_from(keys), values))
 def test_any_json(folder, changes):
     for base in (

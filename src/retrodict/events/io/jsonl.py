@@ -10,6 +10,7 @@ writer writes names, so types that never occur are known again only with ``types
 
 from __future__ import annotations
 
+import contextlib
 import gzip
 import json
 from pathlib import Path
@@ -104,16 +105,12 @@ def _horizon(value: dict[str, Any], row: int, name: str | int, request: Request)
     horizon = value.get("horizon")
     if horizon is None and request.end is not None:
         return None, None
-    good = isinstance(horizon, list) and len(horizon) == 2 and all(type(x) in (int, float) for x in horizon)
-    if not good or not isinstance(horizon, list):
-        problem = "the key 'horizon' is missing" if horizon is None else f"the horizon {horizon!r} is malformed"
-        raise request.error(
-            problem,
-            'write "horizon": [start, end], two numbers, or pass start= and end=',
-            stream=name,
-            row=row,
-        )
-    return float(horizon[0]), float(horizon[1])
+    if isinstance(horizon, list) and len(horizon) == 2 and all(type(x) in (int, float) for x in horizon):
+        with contextlib.suppress(OverflowError):  # an integer may have hundreds of digits
+            return float(horizon[0]), float(horizon[1])
+    problem = "the key 'horizon' is missing" if horizon is None else f"the horizon {horizon!r} is malformed"
+    remedy = 'write "horizon": [start, end], two numbers, or pass start= and end='
+    raise request.error(problem, remedy, stream=name, row=row)
 
 
 def _axis(objects: list[tuple[int, dict[str, Any]]], unit: str | None, request: Request) -> TimeAxis:
