@@ -91,6 +91,7 @@ def test_a_page_of_nothing_says_so(tmp_path):
 
 def test_what_fell_short_is_said():
     cell = {"smoothing_better": 0.7, "data_better": 0.75, "damped_better": 0.81, "exact_better": 0.72}
+    cell |= {"lookahead_better": 0.76, "averse_better": 0.8}
     methods = {"smoothing, M = 6": {"distance": [1.0, 3.0]}, "predict nothing": {"distance": [2.0, 2.5]}}
     methods["smoothing taught by data, M = 6"] = {"distance": [0.0, 0.0]}
     tests = {"smoothing, M = 6": {"dominates": False, "p": 0.2}}
@@ -103,7 +104,14 @@ def test_what_fell_short_is_said():
     }
     text = " ".join(shortfalls({"smoothers": cut, "log_q": log_q, "decoding": table, "sensitivity": {}}))
     assert "smoothing taught by data: NYC Taxi (ρ = 0.5)." in text
-    for share in ("70.0%", "75.0%", "81.0% (below 95%: Synthetic 0 (ρ = 0.5))", "72.0%"):
+    for share in (
+        "70.0%",
+        "75.0%",
+        "looks ahead on 76.0%",
+        "averse to losing on 80.0%",
+        "81.0% (below 95%: Synthetic 0 (ρ = 0.5))",
+        "72.0%",
+    ):
         assert share in text
     assert "frontier does not lie everywhere to the left of filtering's, smoothing, M = 6: Synthetic 0-2 (ρ" in text
     assert "Synthetic 1 (ρ = 0.5) 0.2" in text

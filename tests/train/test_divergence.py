@@ -17,7 +17,7 @@ from retrodict.models.quadrature import GaussLegendre
 from retrodict.proposals import Smoothing
 from retrodict.random import stream_keys
 from retrodict.smc.sampler import Options, sequential_monte_carlo
-from retrodict.train.divergence import Divergence, exclusive
+from retrodict.train.divergence import Divergence, exclusive, risk
 from retrodict.train.module import Fitting
 from tests.conftest import random_neural_hawkes
 
@@ -141,13 +141,91 @@ def test_a_run_with_another_divergence_is_not_resumed(tmp_path):
         rd.fit(proposal, streams[:15], streams[15:], epochs=1, progress=False, directory=tmp_path, beta=0.5)
 
 
-@pytest.mark.parametrize(("options", "message"), [({"beta": 1.5}, "beta"), ({"learn_from": "me"}, "learn_from"),
-                                                  ({"draws": 0}, "draws"), ({"redraw": 0}, "redraw")])  # fmt: skip
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"beta": 1.5}, "beta"),
+        ({"learn_from": "me"}, "learn_from"),
+        ({"draws": 0}, "draws"),
+        ({"redraw": 0}, "redraw"),
+        ({"aversion": -1.0}, "aversion"),
+        ({"aversion": 2.0, "beta": 0.5}, "leave beta at 1"),
+    ],
+)
 def test_bad_options_are_refused(options, message):
     model = random_neural_hawkes(seed=2)
     streams = rd.simulate(model, 5, end=2.0, seed=1)
     with pytest.raises(rd.ModelError, match=message):
         rd.fit(rd.Smoothing(model, rd.ByType(0.5), 4), streams, streams, progress=False, **options)
+
+
+@pytest.mark.parametrize("aversion", [0.5, 2.0, 9.0])
+def test_the_least_risk_lies_so_far_from_filtering_to_the_posterior(aversion):
+    """Over all distributions of ten outcomes: f (p / f)^{1 / (1 + a)}, normalised; no loss here reaches the tangent."""
+    generator = torch.Generator().manual_seed(1)
+    f, p = torch.softmax(0.15 * torch.randn(2, 10, dtype=torch.float64, generator=generator), -1)
+    best = torch.log_softmax(f.log() + (p / f).log() / (1 + aversion), -1).requires_grad_()
+    assert (best - f.log()).abs().max() > 0.02
+    loss = (p * risk(torch.log_softmax(best, -1) - f.log(), aversion)).sum()
+    assert torch.autograd.grad(loss, best)[0].abs().max() < 1e-12
+    for other in (p.log(), f.log()):
+        assert (p * risk(other - f.log(), aversion)).sum() > loss + 1e-5
+
+
+def test_risk_is_a_loss_of_log_q_for_little_aversion_and_grows_no_faster_than_a_line_in_the_end():
+    gain = torch.linspace(-8, 3, 12, dtype=torch.float64, requires_grad=True)
+    torch.testing.assert_close(risk(gain, 1e-7), -gain, rtol=1e-5, atol=1e-5)
+    slope = torch.autograd.grad(risk(gain, 2.0).sum(), gain)[0]
+    expected = -torch.minimum((-2.0 * gain.detach()).exp(), torch.tensor(math.exp(3.0), dtype=torch.float64))
+    torch.testing.assert_close(slope, expected)
+
+
+def test_an_averse_divergence_is_the_mean_risk_of_the_streams():
+    """On dev, where integrals are precise: against log q and log f as anyone would ask for them."""
+    model = random_neural_hawkes(seed=2)
+    torch.manual_seed(0)
+    smoother = rd.Smoothing(model, rd.ByType(0.5), 4)
+    torch.nn.init.normal_(smoother.readout)
+    streams = rd.simulate(model, 20, end=2.0, seed=1)
+    objective = Divergence(smoother, streams, streams, learn_from="data", aversion=2.0)
+    batch = objective.batch(np.arange(20), None)
+    with torch.no_grad():
+        log_q, log_f = (q.batch_log_prob(batch) for q in (smoother, rd.Filtering(model, rd.ByType(0.5))))
+        found, events = objective.loss(batch, training=False)
+    torch.testing.assert_close(found, risk(log_q - log_f, 2.0).sum())
+    assert int(events) == int(batch.missing.sum()) > 0
+    assert objective.options()["aversion"] == 2.0
+
+
+def test_a_smoother_without_what_the_future_adds_gains_exactly_nothing():
+    """Both integrals are taken at the same random points, also where memory makes a smoother split its batch."""
+    model = random_neural_hawkes(seed=2)
+    smoother = rd.Smoothing(model, rd.ByType(0.5), 4, mixing=3).damped(0.0)
+    streams = rd.simulate(model, 20, end=2.0, seed=1)
+    objective = Divergence(smoother, streams, streams, learn_from="data", aversion=2.0)
+    objective.epoch_batches(20, 0, 0)
+    with torch.no_grad(), pytest.MonkeyPatch.context() as patch:
+        patch.setattr("retrodict.proposals.base._MOST_FEATURES", 1)
+        assert float(objective.loss(objective.batch(np.arange(20), 0), True)[0]) == pytest.approx(0.0, abs=1e-9)
+
+
+def test_an_averse_smoother_loses_to_filtering_on_fewer_streams():
+    model, missing = rd.Hawkes([0.4, 0.02], [[0.0, 0.9], [0.0, 0.0]], 4.0), rd.ByType([1.0, 0.0])
+    streams = rd.simulate(model, 900, end=10.0, seed=1)
+    observed, hidden = missing.censor(streams[300:], seed=2)
+    some = hidden.lengths > 0
+    gains = {}
+    for aversion in (0.0, 4.0):
+        torch.manual_seed(0)
+        smoother = rd.Smoothing(model, missing, 16)
+        rd.fit(
+            smoother, streams[:250], streams[250:300], epochs=15, learning_rate=0.02, aversion=aversion, progress=False
+        )
+        with torch.no_grad():
+            gain = smoother.log_prob(hidden, observed) - rd.Filtering(model, missing).log_prob(hidden, observed)
+        gains[aversion] = gain.double().numpy()[some]
+    assert np.mean(gains[4.0] > 0) > np.mean(gains[0.0] > 0) + 0.03
+    assert 0.1 < gains[4.0].mean() < gains[0.0].mean()
 
 
 def _epoch_times(objective: Divergence, epoch: int) -> torch.Tensor:

@@ -62,6 +62,9 @@ def fit(
         typer.Option(help="With --missing: units of a smoother that asks the model what would follow; slow.", min=0),
     ] = 0,
     learn_from: Annotated[Teacher, typer.Option(help="With --missing: whose streams teach the smoother.")] = _MODEL,
+    aversion: Annotated[
+        float, typer.Option(help="With --missing: how averse the smoother is to losing to filtering.", min=0)
+    ] = 0.0,
     epochs: Annotated[int, typer.Option(help="At most so many passes over the data.", min=1)] = 200,
     patience: Annotated[int, typer.Option(help="Stop after so many epochs without a better dev score.", min=1)] = 12,
     batch_size: Annotated[int, typer.Option(help="Streams a step.", min=1)] = 50,
@@ -106,7 +109,13 @@ def fit(
         raise ModelError("--complete, --learn-missing and --known are for --incomplete streams: add that.")
     if incomplete and not missing:
         raise ModelError("--incomplete needs to know what goes missing: give --missing, such as --missing 0.3.")
-    for option, given in (("--mixing", mixing), ("--lookahead", lookahead), ("--learn-from", learn_from != "model")):
+    for_smoothers = {
+        "--mixing": mixing,
+        "--lookahead": lookahead,
+        "--learn-from": learn_from != "model",
+        "--aversion": aversion,
+    }
+    for option, given in for_smoothers.items():
         if given and (incomplete or not missing):
             raise ModelError(f"{option} is for the smoother of complete streams: give --missing, and not --incomplete.")
     if mixing and lookahead:
@@ -151,7 +160,7 @@ def fit(
             {"mixing": mixing, "lookahead": lookahead},
             (train, dev_streams),
             output,
-            {**settings, "learn_from": learn_from.value},
+            {**settings, "learn_from": learn_from.value, "aversion": aversion},
         )
     common.wrote(
         output,
@@ -185,9 +194,11 @@ def _fit_smoother(
         run(proposal, *streams, directory=output / SMOOTHER, **settings)
     record = proposal.training_record
     dev = "streams drawn in place of dev" if record["learn_from"] == "model" else "dev"
+    score = record["dev_log_likelihood_per_event"]
+    scored = f"risk {-score:.4f}" if settings["aversion"] else f"log q {score:.4f} nats"
     common.wrote(
         output / SMOOTHER,
-        f"smoother, log q {record['dev_log_likelihood_per_event']:.4f} nats per missing event on {dev} "
+        f"smoother, {scored} per missing event on {dev} "
         f"(best epoch {record['best_epoch']} of {record['epochs']}, {record['seconds']:g} s)",
     )
 

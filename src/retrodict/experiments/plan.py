@@ -7,7 +7,7 @@ from importlib import import_module
 
 from retrodict.errors import DataError
 from retrodict.experiments.jobs import STAGES, Job
-from retrodict.experiments.scale import LOOKAHEAD, SETTINGS, WAYS, Scale, kind_of
+from retrodict.experiments.scale import AVERSE, LOOKAHEAD, SETTINGS, WAYS, Scale, kind_of
 
 # Each is a file with a function ``jobs(scale)``; the sentence says what it shows.
 EXPERIMENTS: Mapping[str, str] = {
@@ -82,16 +82,17 @@ def _base_jobs(scale: Scale, sources: Mapping[str, str], seconds: float | None) 
             options = {"dataset": dataset}
             yield Job(model_job(dataset), "models", "training:train_model", options, (data_job(dataset),), extra=extra)
     # Ours first, since without them nothing can be measured; then those that are compared with them.
-    for way in (*WAYS, LOOKAHEAD):
+    for way in (*WAYS, LOOKAHEAD, AVERSE):
         for dataset in scale.datasets:
             if way not in scale.ways(dataset):
                 continue
             for setting in scale.settings(dataset) if way == "ours" else SETTINGS:
+                first = (smoother_job(dataset, setting, LOOKAHEAD),) if way == AVERSE else ()
                 yield Job(
                     smoother_job(dataset, setting, way),
                     "smoothers",
                     "training:train_smoother",
                     {"dataset": dataset, "setting": setting, "way": way},
-                    (model_job(dataset),),
+                    (model_job(dataset), *first),
                     extra=extra,
                 )

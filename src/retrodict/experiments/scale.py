@@ -11,6 +11,7 @@ DETERMINISTIC, STOCHASTIC = "deterministic", "rho-0.5"
 SETTINGS = (DETERMINISTIC, STOCHASTIC)
 WAYS = ("ours", "data", "paper")  # of training a smoother (training.py)
 LOOKAHEAD = "lookahead"  # one more, of some data sets (Scale.lookahead)
+AVERSE = "averse"  # and that one, trained further to lose seldom
 KINDS = ("synthetic", "elevator", "taxi", "flights")
 
 # What an event too many or too few costs, in the data's own unit of time; the fourth is the middle one.
@@ -87,8 +88,9 @@ class Scale:
     the true process), ``mixing`` the units of q in which past and future interact (not of the paper's), ``lookahead``
     those of one that asks the model what would follow, ``steps`` observed events ahead, on some data sets;
     ``epochs_ours`` of our smoothers and of that one, ``epochs_q`` of others, ``patience_lookahead`` of that one and
-    ``patience`` of others; ``particles`` the M of the main comparison, the first being that of the paper's
-    configuration and of the baselines, ``chunk`` how many particles (streams times M) one job imputes.
+    ``patience`` of others; that one is then trained further with an ``aversion`` to losing to filtering; ``particles``
+    the M of the main comparison, the first being that of the paper's configuration and of the baselines, ``chunk`` how
+    many particles (streams times M) one job imputes.
     """
 
     name: str = "full"
@@ -102,6 +104,7 @@ class Scale:
     mixing: Mapping[str, int] = field(default_factory=_mixing)
     lookahead: Mapping[str, int] = field(default_factory=_lookahead)
     steps: int = 2
+    aversion: float = 2.0
     particles: Mapping[str, tuple[int, ...]] = field(default_factory=_particles)
     epochs_p: Mapping[str, int] = field(default_factory=_epochs_p)
     epochs_q: Mapping[str, int] = field(default_factory=_epochs_q)
@@ -137,7 +140,7 @@ class Scale:
 
     def ways(self, dataset: str) -> tuple[str, ...]:
         """In which ways smoothers of a data set are trained."""
-        return (*WAYS, LOOKAHEAD) if kind_of(dataset) in self.lookahead else WAYS
+        return (*WAYS, LOOKAHEAD, AVERSE) if kind_of(dataset) in self.lookahead else WAYS
 
     def to_dict(self) -> dict[str, Any]:
         """As JSON has it."""

@@ -7,7 +7,7 @@ from typing import Any
 from retrodict.experiments.figures.style import name_of, setting_name
 from retrodict.experiments.log_q import DAMPING
 from retrodict.experiments.markdown import NOT_RUN, Picture, marked, number, p_value, share, table
-from retrodict.experiments.scale import MIDDLE, SETTINGS
+from retrodict.experiments.scale import FULL, MIDDLE, SETTINGS
 from retrodict.experiments.summary import BETTER
 
 
@@ -34,6 +34,8 @@ def log_q_section(summary: dict[str, Any], picture: Picture) -> str:
         "higher",
         "looking ahead",
         "higher",
+        "averse",
+        "higher",
         "the last, damped",
         "higher",
         "the paper's",
@@ -45,10 +47,10 @@ def log_q_section(summary: dict[str, Any], picture: Picture) -> str:
         "## How probable the truth is under each proposal\n\nlog q(z\\* | x), nats per missing event, and on which "
         "share of the test streams it is higher than under filtering. *Smoothing* learned from streams that the model "
         "drew and is near the model's posterior; *taught by data* it is nearer to the truth. *Looking ahead*, it is "
-        "taught by data too, and asks the model what would follow from an event before it proposes one. *Damped*, the "
-        f"last of these takes only {DAMPING:g} of what the future adds: it gains less, and more often. That factor was "
-        "chosen for smoothers taught by data that do not look ahead, after looking at 0.05 to 1 on test streams of "
-        "synthetic sets 0 to 2. (If the gain is the "
+        "taught by data too, and asks the model what would follow from an event before it proposes one. *Averse*, that "
+        f"one was trained further so as to lose to filtering seldom (aversion {FULL.aversion:g}; imputation.md). "
+        f"*Damped*, that one (on the other sets, the one taught by data) takes {DAMPING:g} of what the future adds: it "
+        "gains less, and more often. (If the gain is the "
         "sum of many small things, s² / 2 on average with a standard deviation of s, a proposal at the posterior gains "
         "on a share "
         "Φ(s / 2) of the streams, and one that takes less and less of it on up to Φ(s). So the share says that the "

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 from retrodict.experiments.figures.style import NAMES, name_of, setting_name
-from retrodict.experiments.scale import LOOKAHEAD, kind_of
+from retrodict.experiments.scale import AVERSE, LOOKAHEAD, kind_of
 from retrodict.experiments.summary import BETTER
 
 HIGHER, SIGNIFICANT = 0.95, 0.01
@@ -75,6 +75,7 @@ def _cut_short(summary: dict[str, Any]) -> Iterator[str]:
         "ours": "smoothing",
         "data": "smoothing taught by data",
         LOOKAHEAD: "smoothing that looks ahead",
+        AVERSE: "the averse smoother",
         "paper": "the paper's smoother",
     }
     for way, label in labels.items():
@@ -94,6 +95,8 @@ def _log_q(summary: dict[str, Any]) -> Iterator[str]:
     )
     if shares["lookahead_better"]:
         text += f"when it also looks ahead on {_span(shares['lookahead_better'])}; "
+    if shares["averse_better"]:
+        text += f"averse to losing on {_span(shares['averse_better'])}; "
     text += f"the last of these, damped, on {_span(shares['damped_better'])}"
     below = [cell for cell, found in low if found["damped_better"] < HIGHER]
     text += f" (below {HIGHER:.0%}: {together(below)})." if below else "."

@@ -57,6 +57,7 @@ BETTER = {
     "smoothing": "smoothing_better",
     "data_smoothing": "data_better",
     "lookahead_smoothing": "lookahead_better",
+    "averse_smoothing": "averse_better",
     "damped_smoothing": "damped_better",
     "paper_smoothing": "paper_better",
     "exact_posterior": "exact_better",

@@ -14,7 +14,7 @@ from retrodict.datasets.synthetic import draw
 from retrodict.events.stream_set import Splits, StreamSet
 from retrodict.experiments.data import mechanism
 from retrodict.experiments.place import Place
-from retrodict.experiments.scale import DETERMINISTIC, LOOKAHEAD, Scale, kind_of
+from retrodict.experiments.scale import AVERSE, DETERMINISTIC, LOOKAHEAD, Scale, kind_of
 from retrodict.missingness import ByType
 from retrodict.models.base import Model
 from retrodict.models.neural_hawkes import NeuralHawkes
@@ -22,6 +22,8 @@ from retrodict.models.quadrature import GaussLegendre
 from retrodict.proposals.base import Proposal
 from retrodict.proposals.lookahead import Lookahead
 from retrodict.proposals.smoothing import Smoothing
+
+_GENTLY = {"learning_rate": 1e-3, "averaging": 0.998}  # how a trained smoother is trained further
 
 
 def train_model(place: Place, device: str, dataset: str, seconds: float | None = None) -> dict[str, Any]:
@@ -45,27 +47,33 @@ def train_smoother(
     Ours: past and future interact, and q learns from streams that p draws. Taught by ``data``: the same from the
     training streams with fresh masks, joined by as many of p's where masks cannot vary; of a synthetic set from more
     streams that were drawn as its own were. With ``lookahead``: q asks the model what would follow, and learns from
-    streams that are drawn as a synthetic set's own were, others every epoch. The ``paper``'s: past and future add up,
-    and q learns from one mask of the training streams.
+    streams that are drawn as a synthetic set's own were, others every epoch; ``averse``, that q is damped and learns
+    from more of them to lose to filtering seldom. The ``paper``'s: past and future add up, and q learns from one mask
+    of the training streams.
     """
     scale, kind = place.scale, kind_of(dataset)
     splits = place.splits(dataset)
     model = place.model(dataset)
-    proposal = _untrained(scale, kind, way, model, mechanism(setting, dataset, splits.train.types))
+    if way == AVERSE:
+        proposal = _between(place.smoother(dataset, setting, LOOKAHEAD), scale.aversion)
+    else:
+        proposal = _untrained(scale, kind, way, model, mechanism(setting, dataset, splits.train.types))
     options: dict[str, Any] = {"learn_from": "model" if way == "ours" else "data"}
     if way == "paper":
         options["fresh_masks"] = False
-    elif way == LOOKAHEAD:
+    elif way in (LOOKAHEAD, AVERSE):
         options |= {"learn_from": _recipe(model, len(splits.train)), "patience": scale.patience_lookahead}
+        options |= {"aversion": scale.aversion, **_GENTLY} if way == AVERSE else {}
     elif way == "data" and kind == "synthetic":
         splits = read_splits(place.more_folder(dataset))
     elif way == "data" and setting == DETERMINISTIC:
         options = {"learn_from": "both", "redraw": 20}
     folder = place.smoother_folder(dataset, setting, way)
-    epochs = (scale.epochs_ours if way in ("ours", LOOKAHEAD) else scale.epochs_q)[kind]
+    epochs = (scale.epochs_q if way in ("data", "paper") else scale.epochs_ours)[kind]
     smoother, record = _fit(proposal, place, dataset, splits, folder, device, epochs, seconds, **options)
     dev = smoother.training_record["dev_log_likelihood_per_event"]
-    return {"hidden": proposal.hidden_size, "mixing": proposal.mixing, **record, "dev_log_q": dev}
+    score = {"dev_risk": -dev} if way == AVERSE else {"dev_log_q": dev}
+    return {"hidden": proposal.hidden_size, "mixing": proposal.mixing, **record, **score}
 
 
 def _untrained(scale: Scale, kind: str, way: str, model: Model, missing: ByType) -> Smoothing:
@@ -75,6 +83,12 @@ def _untrained(scale: Scale, kind: str, way: str, model: Model, missing: ByType)
     if way == LOOKAHEAD:
         return Lookahead(model, missing, hidden, scale.lookahead[kind], scale.steps)
     return Smoothing(model, missing, hidden, 0 if way == "paper" else scale.mixing[kind])
+
+
+def _between(smoother: Proposal, aversion: float) -> Smoothing:
+    """So far on the way from filtering to a smoother as one is at its best that is averse to losing."""
+    assert isinstance(smoother, Smoothing)
+    return smoother.damped(1 / (1 + aversion))
 
 
 def _recipe(model: Model, count: int) -> Callable[[int], StreamSet]:

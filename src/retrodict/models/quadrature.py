@@ -58,6 +58,23 @@ def split_at(positions: Tensor, weights: Tensor, breaks: Tensor) -> tuple[Tensor
 
 
 @dataclass(frozen=True)
+class Nodes:
+    """What another rule chose, to be used again: positions [Q], or [B, ..., Q] for the pieces of B streams."""
+
+    positions: Tensor
+    weights: Tensor
+
+    def nodes(self, shape: Sequence[int], like: Tensor) -> tuple[Tensor, Tensor]:
+        """These."""
+        return self.positions, self.weights
+
+    def rows(self, which: slice) -> Nodes:
+        """Those of some of the streams."""
+        positions = self.positions if self.positions.dim() == 1 else self.positions[which]
+        return Nodes(positions, self.weights if self.weights.dim() == 1 else self.weights[which])
+
+
+@dataclass(frozen=True)
 class MonteCarlo:
     """``count`` uniform points in every piece: an unbiased estimate. Draws from ``generator`` (or torch's)."""
 

@@ -25,7 +25,7 @@ from retrodict.events.pairs import PairBatch, make_pairs
 from retrodict.events.stream_set import StreamSet
 from retrodict.missingness.base import Context, Missingness
 from retrodict.models.base import Model
-from retrodict.models.quadrature import GaussLegendre, Integral, split_at
+from retrodict.models.quadrature import GaussLegendre, Integral, Nodes, split_at
 from retrodict.models.state import flat
 
 _MOST_FEATURES = 1 << 28  # bytes of the model's features that are worked on at once
@@ -178,8 +178,9 @@ class Proposal(nn.Module, ABC):
             positions, weights = self._between_breaks(batch, context, positions, weights)
         at_once = self._streams_at_once(batch, positions)
         if at_once < len(batch.gaps):
-            parts = [pairs.rows(slice(i, i + at_once)) for i in range(0, len(batch.gaps), at_once)]
-            return torch.cat([self.batch_log_prob(part, integral) for part in parts])
+            nodes = Nodes(positions, weights)
+            parts = [slice(i, i + at_once) for i in range(0, len(batch.gaps), at_once)]
+            return torch.cat([self.batch_log_prob(pairs.rows(part), nodes.rows(part)) for part in parts])
         past = None
         with torch.no_grad():  # the model is given
             if self.reads_past:

@@ -12,10 +12,19 @@ resampling, so that the estimate is unbiased. With several draws a stream each i
 others, which leaves the expectation as it is and takes most of the variance away.
 
 Both are known up to a constant of the data, log p(x) or the posterior's entropy, which training does not need.
+
+*Averse*: the inclusive divergence is the mean of -g, g = log q - log f being what the truth gains over filtering, f.
+Great gains on some streams make up for losses on others. With an aversion a > 0 to losses the mean of
+
+    (exp(-a g) - 1) / a
+
+is minimised instead, which is -g for a near 0. Of all densities the best is then f (p / f)^{1 / (1 + a)}, normalised:
+1 / (1 + a) of the way from filtering to the posterior.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Hashable
 from typing import Any, Literal, get_args
 
@@ -27,11 +36,12 @@ from torch import Tensor
 from retrodict.errors import ModelError, RunawayError
 from retrodict.events.batch import Batch, batches_by_length
 from retrodict.events.combine import join
-from retrodict.events.pairs import pairs_of_draws
+from retrodict.events.pairs import PairBatch, pairs_of_draws
 from retrodict.events.stream_set import StreamSet
 from retrodict.models.base import Model
-from retrodict.models.quadrature import GaussLegendre, Integral, Stratified
+from retrodict.models.quadrature import GaussLegendre, Integral, Nodes, Stratified
 from retrodict.proposals.base import Proposal
+from retrodict.proposals.filtering import Filtering
 from retrodict.smc.draw import draw_like
 from retrodict.smc.propose import Thinning
 from retrodict.smc.sampler import Options, sequential_monte_carlo
@@ -42,6 +52,7 @@ Teacher = Literal["model", "data", "both"]
 _DRAWS = 1_000_000_000_000  # seeds of draws are those of masks and this much more
 _POINTS = 2_000_000_000_000  # and of points of integrals so much more
 _DEV_DRAWS = 999_999_893 + _DRAWS  # of the one draw of dev streams
+_STEEPEST = 3.0  # aversion times a loss beyond which the risk goes on as a straight line
 
 
 class Divergence(CensoredObjective):
@@ -53,7 +64,7 @@ class Divergence(CensoredObjective):
     scored on dev data. Where streams can be had at will, it is a function that makes complete ones from a seed, asked
     for others every ``redraw`` epochs; q is scored on dev data then too. ``docs/imputation.md`` says what each gains.
     ``fresh_masks`` censors anew every epoch (the paper uses one mask throughout). ``draws`` is how many draws a stream
-    the exclusive part takes (1: the paper's form).
+    the exclusive part takes (1: the paper's form). ``aversion`` is that to streams on which q loses to filtering.
     """
 
     def __init__(
@@ -68,9 +79,14 @@ class Divergence(CensoredObjective):
         redraw: int = 1,
         fresh_masks: bool = True,
         draws: int = 4,
+        aversion: float = 0.0,
     ) -> None:
         if not 0 <= beta <= 1:
             raise ModelError(f"beta must lie in [0, 1] (1 is the inclusive divergence), but is {beta!r}.")
+        if not 0 <= aversion < float("inf"):
+            raise ModelError(f"aversion must be 0 (none) or a positive number, but is {aversion!r}.")
+        if aversion and beta < 1:
+            raise ModelError("aversion is for the inclusive divergence alone: leave beta at 1, or aversion at 0.")
         if not (callable(learn_from) or learn_from in get_args(Teacher)):
             known = ", ".join(get_args(Teacher))
             raise ModelError(f"learn_from must be one of {known}, or a function of a seed, but is {learn_from!r}.")
@@ -81,7 +97,9 @@ class Divergence(CensoredObjective):
         super().__init__(proposal, train, dev, seed, scored)
         self.proposal = proposal
         self.beta, self.learn_from, self.redraw = beta, learn_from, redraw
-        self.fresh_masks, self.num_draws = fresh_masks, draws
+        self.fresh_masks, self.num_draws, self.aversion = fresh_masks, draws, aversion
+        self._filtering = Filtering(proposal.model, proposal.given_missingness)
+        self._filtering.missingness = proposal.missingness  # which goes where the proposal goes
         self._points: torch.Generator | None = None  # of this epoch's integrals
         self._drawn: tuple[int, StreamSet] | None = None  # this epoch's streams, and since which epoch
 
@@ -90,6 +108,8 @@ class Divergence(CensoredObjective):
         options: dict[str, Any] = {"beta": self.beta, "fresh_masks": self.fresh_masks, "learn_from": self.teacher}
         if self.learn_from != "data":
             options["redraw"] = self.redraw
+        if self.aversion:
+            options["aversion"] = self.aversion
         return options if self.beta == 1 else {**options, "draws": self.num_draws}
 
     @property
@@ -121,6 +141,8 @@ class Divergence(CensoredObjective):
     def loss(self, batch: Any, training: bool) -> tuple[Tensor, Tensor]:
         """The divergence summed over streams, and the number of missing events."""
         total = torch.zeros((), dtype=self.proposal.model.dtype, device=batch.durations.device)
+        if self.aversion:
+            return total + risk(self._gain(batch, training), self.aversion).sum(), batch.missing.sum()
         if self.beta > 0:
             integral = self._integral() if training else GaussLegendre()
             total = total - self.beta * self.proposal.batch_log_prob(batch, integral).sum()
@@ -129,6 +151,14 @@ class Divergence(CensoredObjective):
             drawn = exclusive(self.proposal, batch.observed, self.keys(batch, training), self.num_draws, integral)
             total = total + (1 - self.beta) * drawn.sum()
         return total, batch.missing.sum()
+
+    def _gain(self, batch: PairBatch, training: bool) -> Tensor:
+        """log q - log f of each stream, [B], both integrals taken at the same points."""
+        integral = self._integral() if training else GaussLegendre()
+        points = Nodes(*integral.nodes(batch.complete.gaps.shape, batch.complete.gaps))
+        with torch.no_grad():
+            filtering = self._filtering.batch_log_prob(batch, points)
+        return self.proposal.batch_log_prob(batch, points) - filtering
 
     def _integral(self) -> Integral:
         """Other points in every batch: q knows when the next observed event is, and could learn to hide from nodes."""
@@ -164,6 +194,15 @@ def _draw(model: Model, like: StreamSet, seed: int) -> StreamSet:
             'average). Teach the smoother by your streams instead: learn_from="data", or --learn-from data on the '
             "command line."
         ) from error
+
+
+def risk(gain: Tensor, aversion: float) -> Tensor:
+    """(exp(-a g) - 1) / a; where a stream loses much, the tangent, so that none of them outweighs all others."""
+    steep = -aversion * gain
+    growth = torch.where(
+        steep < _STEEPEST, steep.clamp(max=_STEEPEST).exp(), math.exp(_STEEPEST) * (1 + steep - _STEEPEST)
+    )
+    return (growth - 1) / aversion
 
 
 def exclusive(

@@ -68,8 +68,8 @@ def fit(
     stops after ``patience`` epochs without a better dev log-likelihood, or after ``epochs``, or with the epoch in which
     ``seconds`` are over. With a ``directory`` everything is kept there and ``resume`` goes on with what it finds;
     without one nothing is left behind. Further ``options`` are the objective's: for a proposal ``beta``,
-    ``learn_from``, ``redraw``, ``fresh_masks``, ``draws`` (``train/divergence.py``), for a twist ``particles``,
-    ``per_epoch`` (``train/twisting.py``).
+    ``learn_from``, ``redraw``, ``fresh_masks``, ``draws``, ``aversion`` (``train/divergence.py``), for a twist
+    ``particles``, ``per_epoch`` (``train/twisting.py``).
     """
     check_settings(epochs=epochs, batch_size=batch_size, patience=patience)
     if learning_rate is not None and not 0 < learning_rate < float("inf"):
