@@ -10,10 +10,12 @@ from retrodict.experiments.baselines import nothing
 from retrodict.experiments.collect import collect
 from retrodict.experiments.data import test_pair as pair_of
 from retrodict.experiments.findings import MOST_PROBABLE, NOTHING, Findings
+from retrodict.experiments.log_q import log_probs
 from retrodict.experiments.place import Place, read_json
-from retrodict.experiments.scale import SETTINGS, costs_of
+from retrodict.experiments.scale import AVERSE, LOOKAHEAD, SETTINGS, costs_of
 from retrodict.experiments.shortfalls import shortfalls, together
 from retrodict.experiments.summary import summarise
+from retrodict.experiments.training import between
 from tests.experiments.conftest import TINY
 
 
@@ -61,6 +63,23 @@ def test_more_quadrature_points_are_more_accurate_than_random_ones(findings):
     assert errors["quadrature-8"] < errors["monte-carlo-20"] < errors["monte-carlo-1"]
 
 
+def test_averse_smoothers_start_between_filtering_and_the_one_that_looks_ahead(findings):
+    place, cell = findings.place, ("synthetic-0", "rho-0.5")
+    averse, start = place.smoother(*cell, AVERSE), between(place.smoother(*cell, LOOKAHEAD), TINY.aversion)
+    record = averse.training_record
+    assert record["start"] == start.training_record["start"]
+    assert averse.strength == start.strength == pytest.approx(1 / 3)
+    assert record["aversion"] == TINY.aversion == 2
+    assert record["learning_rate"] < start.learning_rate
+    assert findings.result("smoothers/synthetic-0.rho-0.5.averse")["dev_risk"] == pytest.approx(
+        record["dev_risk_per_event"], rel=1e-4
+    )
+    observed, missing = pair_of(place, *cell)
+    found = findings.result("log-q/synthetic-0.rho-0.5")
+    for name, q in (("between", start), ("averse", averse), ("damped", averse.damped(TINY.damping))):
+        np.testing.assert_allclose(found[f"{name}_smoothing"], log_probs(q, observed, missing), rtol=1e-4, atol=1e-4)
+
+
 def test_figures_and_the_page(finished, tmp_path):
     place, _, _ = finished
     written = [path for path, _ in collect(place, tmp_path / "docs" / "page.md")]
@@ -91,7 +110,7 @@ def test_a_page_of_nothing_says_so(tmp_path):
 
 def test_what_fell_short_is_said():
     cell = {"smoothing_better": 0.7, "data_better": 0.75, "damped_better": 0.81, "exact_better": 0.72}
-    cell |= {"lookahead_better": 0.76, "averse_better": 0.8}
+    cell |= {"lookahead_better": 0.76, "between_better": 0.78, "averse_better": 0.8}
     methods = {"smoothing, M = 6": {"distance": [1.0, 3.0]}, "predict nothing": {"distance": [2.0, 2.5]}}
     methods["smoothing taught by data, M = 6"] = {"distance": [0.0, 0.0]}
     tests = {"smoothing, M = 6": {"dominates": False, "p": 0.2}}
@@ -108,7 +127,7 @@ def test_what_fell_short_is_said():
         "70.0%",
         "75.0%",
         "looks ahead on 76.0%",
-        "averse to losing on 80.0%",
+        "damped on 78.0%; then made averse on 80.0%",
         "81.0% (below 95%: Synthetic 0 (ρ = 0.5))",
         "72.0%",
     ):

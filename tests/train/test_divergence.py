@@ -172,15 +172,20 @@ def test_the_least_risk_lies_so_far_from_filtering_to_the_posterior(aversion):
         assert (p * risk(other - f.log(), aversion)).sum() > loss + 1e-5
 
 
-def test_risk_is_a_loss_of_log_q_for_little_aversion_and_grows_no_faster_than_a_line_in_the_end():
-    gain = torch.linspace(-8, 3, 12, dtype=torch.float64, requires_grad=True)
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_risk_is_a_loss_of_log_q_for_little_aversion(dtype):
+    gain = torch.linspace(-8, 3, 12, dtype=dtype)
     torch.testing.assert_close(risk(gain, 1e-7), -gain, rtol=1e-5, atol=1e-5)
+
+
+def test_risk_grows_no_faster_than_a_line_in_the_end():
+    gain = torch.linspace(-8, 3, 12, dtype=torch.float64, requires_grad=True)
     slope = torch.autograd.grad(risk(gain, 2.0).sum(), gain)[0]
     expected = -torch.minimum((-2.0 * gain.detach()).exp(), torch.tensor(math.exp(3.0), dtype=torch.float64))
     torch.testing.assert_close(slope, expected)
 
 
-def test_an_averse_divergence_is_the_mean_risk_of_the_streams():
+def test_an_averse_divergence_is_the_risk_of_all_streams():
     """On dev, where integrals are precise: against log q and log f as anyone would ask for them."""
     model = random_neural_hawkes(seed=2)
     torch.manual_seed(0)
@@ -197,16 +202,50 @@ def test_an_averse_divergence_is_the_mean_risk_of_the_streams():
     assert objective.options()["aversion"] == 2.0
 
 
-def test_a_smoother_without_what_the_future_adds_gains_exactly_nothing():
-    """Both integrals are taken at the same random points, also where memory makes a smoother split its batch."""
+@pytest.mark.parametrize("training", [True, False])
+@pytest.mark.parametrize(
+    "missing", [rd.ByType(0.5), rd.Windows([(0.3, 0.9), (1.2, 1.7)], inside=0.8)], ids=["everywhere", "in windows"]
+)
+def test_a_smoother_without_what_the_future_adds_gains_exactly_nothing(missing, training):
+    """Both integrals are taken at the same points, also where memory makes a smoother split its batch."""
     model = random_neural_hawkes(seed=2)
-    smoother = rd.Smoothing(model, rd.ByType(0.5), 4, mixing=3).damped(0.0)
+    smoother = rd.Smoothing(model, missing, 4, mixing=3).damped(0.0)
     streams = rd.simulate(model, 20, end=2.0, seed=1)
     objective = Divergence(smoother, streams, streams, learn_from="data", aversion=2.0)
     objective.epoch_batches(20, 0, 0)
+    batch = objective.batch(np.arange(20), 0 if training else None)
     with torch.no_grad(), pytest.MonkeyPatch.context() as patch:
         patch.setattr("retrodict.proposals.base._MOST_FEATURES", 1)
-        assert float(objective.loss(objective.batch(np.arange(20), 0), True)[0]) == pytest.approx(0.0, abs=1e-9)
+        assert float(objective.loss(batch, training)[0]) == pytest.approx(0.0, abs=1e-9)
+
+
+def test_the_score_of_an_averse_fit_is_called_a_risk(capsys):
+    model = random_neural_hawkes(seed=2)
+    streams = rd.simulate(model, 20, end=2.0, seed=1)
+    smoother = rd.fit(rd.Smoothing(model, rd.ByType(0.5), 4), streams[:15], streams[15:], epochs=2, aversion=2.0)
+    assert "risk per event" in capsys.readouterr().err
+    assert not any("log_likelihood" in key for key in smoother.training_record)
+    objective = Divergence(smoother, streams[:15], streams[15:], aversion=2.0)
+    with torch.no_grad():
+        total, events = objective.loss(objective.batch(np.arange(5), None), training=False)
+    assert smoother.training_record["dev_risk_per_event"] == pytest.approx(float(total / events), rel=1e-6)
+
+
+def test_a_fit_that_starts_from_another_smoother_is_another_fit(tmp_path):
+    """Of damped smoothers; the same one, made again or trained before, is recognised."""
+    model = random_neural_hawkes(seed=2)
+    streams = rd.simulate(model, 20, end=2.0, seed=1)
+    one, other = (rd.Smoothing(model, rd.ByType(0.5), 4) for _ in range(2))
+    fit = partial(rd.fit, train=streams[:15], dev=streams[15:], epochs=1, aversion=2.0, progress=False)
+    damped = one.damped(0.5)
+    first = fit(damped, directory=tmp_path)
+    assert first.training_record["start"] == one.damped(0.5).training_record["start"]
+    for again in (one.damped(0.5), damped):
+        with pytest.warns(rd.DataNotice, match="had finished"):
+            fit(again, directory=tmp_path)
+        assert torch.equal(again.readout, first.readout)
+    with pytest.raises(rd.TrainingError, match="another start"):
+        fit(other.damped(0.5), directory=tmp_path)
 
 
 def test_an_averse_smoother_loses_to_filtering_on_fewer_streams():

@@ -63,7 +63,7 @@ def fit(
     ] = 0,
     learn_from: Annotated[Teacher, typer.Option(help="With --missing: whose streams teach the smoother.")] = _MODEL,
     aversion: Annotated[
-        float, typer.Option(help="With --missing: how averse the smoother is to losing to filtering.", min=0)
+        float, typer.Option(help="With --missing: how averse the smoother is to losing to filtering; 2 is much.", min=0)
     ] = 0.0,
     epochs: Annotated[int, typer.Option(help="At most so many passes over the data.", min=1)] = 200,
     patience: Annotated[int, typer.Option(help="Stop after so many epochs without a better dev score.", min=1)] = 12,
@@ -194,8 +194,10 @@ def _fit_smoother(
         run(proposal, *streams, directory=output / SMOOTHER, **settings)
     record = proposal.training_record
     dev = "streams drawn in place of dev" if record["learn_from"] == "model" else "dev"
-    score = record["dev_log_likelihood_per_event"]
-    scored = f"risk {-score:.4f}" if settings["aversion"] else f"log q {score:.4f} nats"
+    if settings["aversion"]:
+        scored = f"risk {record['dev_risk_per_event']:.4f}"
+    else:
+        scored = f"log q {record['dev_log_likelihood_per_event']:.4f} nats"
     common.wrote(
         output / SMOOTHER,
         f"smoother, {scored} per missing event on {dev} "

@@ -15,6 +15,7 @@ from retrodict.experiments.jobs import Job
 from retrodict.experiments.place import Place
 from retrodict.experiments.plan import model_job, smoother_job
 from retrodict.experiments.scale import AVERSE, LOOKAHEAD, SETTINGS, Scale, kind_of
+from retrodict.experiments.training import between
 from retrodict.proposals.base import Proposal
 from retrodict.proposals.filtering import Filtering
 from retrodict.proposals.smoothing import Smoothing
@@ -28,7 +29,6 @@ NAMES = {
     AVERSE: "averse_smoothing",
     "paper": "paper_smoothing",
 }
-DAMPING = 0.3  # how much of what the future adds a damped smoother takes
 
 
 def jobs(scale: Scale) -> list[Job]:
@@ -49,8 +49,9 @@ def jobs(scale: Scale) -> list[Job]:
 def measure(place: Place, device: str, dataset: str, setting: str) -> dict[str, Any]:
     """log q of what is missing from each test stream, under filtering and under smoothers trained in several ways.
 
-    The last of those taught by data, or the averse one, also appears damped. Where the model is the true process, its
-    exact posterior too: log p(x, z) - log p(x), the latter by filtering with many particles.
+    The averse one also appears as it was before it was trained to be so, and damped; where there is none, the one
+    taught by data is damped. Where the model is the true process, its exact posterior too: log p(x, z) - log p(x), the
+    latter by filtering with many particles.
     """
     observed, missing = test_pair(place, dataset, setting)
     ways = place.scale.ways(dataset)
@@ -58,7 +59,9 @@ def measure(place: Place, device: str, dataset: str, setting: str) -> dict[str, 
     filtering = Filtering(place.model(dataset, device), mechanism(setting, dataset, observed.types))
     best = smoothers[NAMES[AVERSE if AVERSE in ways else "data"]]
     assert isinstance(best, Smoothing)
-    proposals = {"filtering": filtering, **smoothers, "damped_smoothing": best.damped(DAMPING)}
+    proposals = {"filtering": filtering, **smoothers, "damped_smoothing": best.damped(place.scale.damping)}
+    if AVERSE in ways:
+        proposals["between_smoothing"] = between(smoothers[NAMES[LOOKAHEAD]], place.scale.aversion)
     result: dict[str, Any] = {"missing": missing.lengths}
     result |= {name: log_probs(proposal, observed, missing) for name, proposal in proposals.items()}
     if kind_of(dataset) == "synthetic":

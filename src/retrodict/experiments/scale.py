@@ -88,9 +88,10 @@ class Scale:
     the true process), ``mixing`` the units of q in which past and future interact (not of the paper's), ``lookahead``
     those of one that asks the model what would follow, ``steps`` observed events ahead, on some data sets;
     ``epochs_ours`` of our smoothers and of that one, ``epochs_q`` of others, ``patience_lookahead`` of that one and
-    ``patience`` of others; that one is then trained further with an ``aversion`` to losing to filtering; ``particles``
-    the M of the main comparison, the first being that of the paper's configuration and of the baselines, ``chunk`` how
-    many particles (streams times M) one job imputes.
+    ``patience`` of others; that one is then trained further with an ``aversion`` to losing to filtering; ``damping`` is
+    how much of what the future adds a damped smoother takes; ``particles`` the M of the main comparison, the first
+    being that of the paper's configuration and of the baselines, ``chunk`` how many particles (streams times M) one job
+    imputes.
     """
 
     name: str = "full"
@@ -105,6 +106,7 @@ class Scale:
     lookahead: Mapping[str, int] = field(default_factory=_lookahead)
     steps: int = 2
     aversion: float = 2.0
+    damping: float = 0.3
     particles: Mapping[str, tuple[int, ...]] = field(default_factory=_particles)
     epochs_p: Mapping[str, int] = field(default_factory=_epochs_p)
     epochs_q: Mapping[str, int] = field(default_factory=_epochs_q)

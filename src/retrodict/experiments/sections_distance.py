@@ -5,9 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from retrodict.experiments.figures.style import name_of, setting_name
-from retrodict.experiments.log_q import DAMPING
 from retrodict.experiments.markdown import NOT_RUN, Picture, marked, number, p_value, share, table
-from retrodict.experiments.scale import FULL, MIDDLE, SETTINGS
+from retrodict.experiments.scale import MIDDLE, SETTINGS
 from retrodict.experiments.summary import BETTER
 
 
@@ -24,6 +23,7 @@ def log_q_section(summary: dict[str, Any], picture: Picture) -> str:
             for name, better in BETTER.items():
                 row += [f"{found[name]:.3f}", share(found[better])] if better in found else ["", ""]
             rows.append(row)
+    between = 1 / (1 + summary["aversion"])
     heading = [
         "data set",
         "missing",
@@ -34,9 +34,11 @@ def log_q_section(summary: dict[str, Any], picture: Picture) -> str:
         "higher",
         "looking ahead",
         "higher",
+        f"that, damped to {between:.2g}",
+        "higher",
         "averse",
         "higher",
-        "the last, damped",
+        f"averse or taught by data, damped to {summary['damping']:g}",
         "higher",
         "the paper's",
         "higher",
@@ -48,8 +50,9 @@ def log_q_section(summary: dict[str, Any], picture: Picture) -> str:
         "share of the test streams it is higher than under filtering. *Smoothing* learned from streams that the model "
         "drew and is near the model's posterior; *taught by data* it is nearer to the truth. *Looking ahead*, it is "
         "taught by data too, and asks the model what would follow from an event before it proposes one. *Averse*, that "
-        f"one was trained further so as to lose to filtering seldom (aversion {FULL.aversion:g}; imputation.md). "
-        f"*Damped*, that one (on the other sets, the one taught by data) takes {DAMPING:g} of what the future adds: it "
+        f"one was first damped, to take only {between:.2g} of what the future adds, and then trained further so as to "
+        f"lose to filtering seldom (aversion {summary['aversion']:g}; [imputation.md](imputation.md)). Damped once "
+        "more, the averse one, where there is one, and otherwise the one taught by data "
         "gains less, and more often. (If the gain is the "
         "sum of many small things, s² / 2 on average with a standard deviation of s, a proposal at the posterior gains "
         "on a share "

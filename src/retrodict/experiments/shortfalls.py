@@ -96,7 +96,7 @@ def _log_q(summary: dict[str, Any]) -> Iterator[str]:
     if shares["lookahead_better"]:
         text += f"when it also looks ahead on {_span(shares['lookahead_better'])}; "
     if shares["averse_better"]:
-        text += f"averse to losing on {_span(shares['averse_better'])}; "
+        text += f"damped on {_span(shares['between_better'])}; then made averse on {_span(shares['averse_better'])}; "
     text += f"the last of these, damped, on {_span(shares['damped_better'])}"
     below = [cell for cell, found in low if found["damped_better"] < HIGHER]
     text += f" (below {HIGHER:.0%}: {together(below)})." if below else "."

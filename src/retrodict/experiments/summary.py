@@ -33,6 +33,8 @@ def summarise(findings: Findings) -> dict[str, Any]:
     other_rates = [setting_of(rho) for rho in scale.rhos]
     return {
         "scale": scale.name,
+        "aversion": scale.aversion,
+        "damping": scale.damping,
         "data": {dataset: findings.result(f"data/{dataset}") for dataset in scale.datasets},
         "models": {dataset: findings.result(f"models/{dataset}") for dataset in scale.datasets},
         "smoothers": findings.under("smoothers/"),
@@ -57,6 +59,7 @@ BETTER = {
     "smoothing": "smoothing_better",
     "data_smoothing": "data_better",
     "lookahead_smoothing": "lookahead_better",
+    "between_smoothing": "between_better",
     "averse_smoothing": "averse_better",
     "damped_smoothing": "damped_better",
     "paper_smoothing": "paper_better",

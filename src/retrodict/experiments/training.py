@@ -55,7 +55,7 @@ def train_smoother(
     splits = place.splits(dataset)
     model = place.model(dataset)
     if way == AVERSE:
-        proposal = _between(place.smoother(dataset, setting, LOOKAHEAD), scale.aversion)
+        proposal = between(place.smoother(dataset, setting, LOOKAHEAD), scale.aversion)
     else:
         proposal = _untrained(scale, kind, way, model, mechanism(setting, dataset, splits.train.types))
     options: dict[str, Any] = {"learn_from": "model" if way == "ours" else "data"}
@@ -71,9 +71,12 @@ def train_smoother(
     folder = place.smoother_folder(dataset, setting, way)
     epochs = (scale.epochs_q if way in ("data", "paper") else scale.epochs_ours)[kind]
     smoother, record = _fit(proposal, place, dataset, splits, folder, device, epochs, seconds, **options)
-    dev = smoother.training_record["dev_log_likelihood_per_event"]
-    score = {"dev_risk": -dev} if way == AVERSE else {"dev_log_q": dev}
-    return {"hidden": proposal.hidden_size, "mixing": proposal.mixing, **record, **score}
+    found = smoother.training_record
+    if way == AVERSE:
+        record["dev_risk"] = found["dev_risk_per_event"]
+    else:
+        record["dev_log_q"] = found["dev_log_likelihood_per_event"]
+    return {"hidden": proposal.hidden_size, "mixing": proposal.mixing, **record}
 
 
 def _untrained(scale: Scale, kind: str, way: str, model: Model, missing: ByType) -> Smoothing:
@@ -85,8 +88,8 @@ def _untrained(scale: Scale, kind: str, way: str, model: Model, missing: ByType)
     return Smoothing(model, missing, hidden, 0 if way == "paper" else scale.mixing[kind])
 
 
-def _between(smoother: Proposal, aversion: float) -> Smoothing:
-    """So far on the way from filtering to a smoother as one is at its best that is averse to losing."""
+def between(smoother: Proposal, aversion: float) -> Smoothing:
+    """As far on the way from filtering to a smoother as the best one lies that is averse to losing (divergence.py)."""
     assert isinstance(smoother, Smoothing)
     return smoother.damped(1 / (1 + aversion))
 

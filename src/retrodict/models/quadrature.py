@@ -21,7 +21,7 @@ class Integral(Protocol):
     """A rule for integrals over the unit interval, applied to every piece after scaling."""
 
     def nodes(self, shape: Sequence[int], like: Tensor) -> tuple[Tensor, Tensor]:
-        """Positions in (0, 1), shape [*shape, Q] or [Q], and weights [Q] that add up to 1."""
+        """Positions in (0, 1), shape [*shape, Q] or [Q], and weights [Q], or of each piece, that add up to 1."""
         ...
 
 
@@ -65,7 +65,8 @@ class Nodes:
     weights: Tensor
 
     def nodes(self, shape: Sequence[int], like: Tensor) -> tuple[Tensor, Tensor]:
-        """These."""
+        """These, which must be of so many pieces."""
+        assert self.positions.dim() == 1 or self.positions.shape[:-1] == tuple(shape)
         return self.positions, self.weights
 
     def rows(self, which: slice) -> Nodes:

@@ -8,14 +8,17 @@ No pickle is written or read.
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import torch
 from safetensors import SafetensorError
 from safetensors.torch import load_file, save_file
+from torch import Tensor
 
 from retrodict.errors import ModelError
 from retrodict.events.atomic import atomic_path, make_folder
@@ -25,6 +28,14 @@ from retrodict.models.start import StartAtom
 
 FORMAT, VERSION = "retrodict model", 1
 _JSON, _WEIGHTS = "model.json", "model.safetensors"
+
+
+def weights_digest(weights: Mapping[str, Tensor]) -> str:
+    """A name for weights that others do not have."""
+    digest = hashlib.blake2b(digest_size=8)
+    for name, value in sorted(weights.items()):
+        digest.update(name.encode() + value.cpu().numpy().tobytes())
+    return digest.hexdigest()
 
 
 def save_model(model: Model, directory: str | os.PathLike[str]) -> Path:

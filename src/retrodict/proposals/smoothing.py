@@ -29,6 +29,7 @@ from retrodict.models.base import Model
 from retrodict.models.ctlstm import Cells, ContinuousTimeLSTM, hidden_at, hidden_range
 from retrodict.models.ctlstm_project import project
 from retrodict.models.own_clock import OwnClock
+from retrodict.models.store import weights_digest
 from retrodict.proposals.base import Proposal
 from retrodict.proposals.mixing import Mixing
 
@@ -115,13 +116,13 @@ class Smoothing(OwnClock, Proposal):
             raise ModelError(f"the factor must lie in [0, 1] (0 is filtering), but is {factor!r}.")
         shared = (self.model, self.missingness, self.given_missingness)
         damped = copy.deepcopy(self, {id(part): part for part in shared})
-        damped.training_record = {"damped": factor}
         weights: list[Tensor] = [damped.readout, damped.start_readout]
         if damped.mix is not None:
             weights.append(damped.mix.readout.weight)
         with torch.no_grad():
             for weight in weights:
                 weight.mul_(factor)
+        damped.training_record = {"damped": factor, "start": weights_digest(damped.state_dict())}
         return damped
 
     def config(self) -> dict[str, Any]:

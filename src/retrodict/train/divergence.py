@@ -19,7 +19,9 @@ Great gains on some streams make up for losses on others. With an aversion a > 0
     (exp(-a g) - 1) / a
 
 is minimised instead, which is -g for a near 0. Of all densities the best is then f (p / f)^{1 / (1 + a)}, normalised:
-1 / (1 + a) of the way from filtering to the posterior.
+1 / (1 + a) of the way from filtering to the posterior. (Beyond a loss of 3 / a the exponential goes on as its tangent,
+so that no stream outweighs all others.) No stream can contribute less than -1 / a: where a g is large throughout there
+is nothing left to learn from, so a should not be much above one over the gains that are hoped for.
 """
 
 from __future__ import annotations
@@ -46,7 +48,7 @@ from retrodict.smc.draw import draw_like
 from retrodict.smc.propose import Thinning
 from retrodict.smc.sampler import Options, sequential_monte_carlo
 from retrodict.train.censored import CensoredObjective
-from retrodict.train.objective import epoch_seed
+from retrodict.train.objective import Score, epoch_seed
 
 Teacher = Literal["model", "data", "both"]
 _DRAWS = 1_000_000_000_000  # seeds of draws are those of masks and this much more
@@ -98,8 +100,9 @@ class Divergence(CensoredObjective):
         self.proposal = proposal
         self.beta, self.learn_from, self.redraw = beta, learn_from, redraw
         self.fresh_masks, self.num_draws, self.aversion = fresh_masks, draws, aversion
-        self._filtering = Filtering(proposal.model, proposal.given_missingness)
-        self._filtering.missingness = proposal.missingness  # which goes where the proposal goes
+        self._filtering = _filtering_of(proposal) if aversion else None
+        if aversion:
+            self.score = Score("risk", "risk", 1)
         self._points: torch.Generator | None = None  # of this epoch's integrals
         self._drawn: tuple[int, StreamSet] | None = None  # this epoch's streams, and since which epoch
 
@@ -154,6 +157,7 @@ class Divergence(CensoredObjective):
 
     def _gain(self, batch: PairBatch, training: bool) -> Tensor:
         """log q - log f of each stream, [B], both integrals taken at the same points."""
+        assert self._filtering is not None
         integral = self._integral() if training else GaussLegendre()
         points = Nodes(*integral.nodes(batch.complete.gaps.shape, batch.complete.gaps))
         with torch.no_grad():
@@ -196,13 +200,18 @@ def _draw(model: Model, like: StreamSet, seed: int) -> StreamSet:
         ) from error
 
 
+def _filtering_of(proposal: Proposal) -> Filtering:
+    """Filtering with the very mechanism of a proposal, which goes where that goes."""
+    filtering = Filtering(proposal.model, proposal.given_missingness)
+    filtering.missingness = proposal.missingness
+    return filtering
+
+
 def risk(gain: Tensor, aversion: float) -> Tensor:
     """(exp(-a g) - 1) / a; where a stream loses much, the tangent, so that none of them outweighs all others."""
     steep = -aversion * gain
-    growth = torch.where(
-        steep < _STEEPEST, steep.clamp(max=_STEEPEST).exp(), math.exp(_STEEPEST) * (1 + steep - _STEEPEST)
-    )
-    return (growth - 1) / aversion
+    tangent = math.exp(_STEEPEST) * (1 + steep - _STEEPEST) - 1
+    return torch.where(steep < _STEEPEST, torch.expm1(steep.clamp(max=_STEEPEST)), tangent) / aversion
 
 
 def exclusive(

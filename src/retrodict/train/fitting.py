@@ -11,7 +11,6 @@ last whole epoch and ends with the same model as a run that was never interrupte
 from __future__ import annotations
 
 import contextlib
-import hashlib
 import importlib.util
 import logging
 import os
@@ -29,7 +28,7 @@ from pytorch_lightning.loggers import Logger, TensorBoardLogger
 from retrodict.errors import DataError, DataNotice, ModelError
 from retrodict.events.stream_set import StreamSet
 from retrodict.models.base import Model
-from retrodict.models.store import load_model
+from retrodict.models.store import load_model, weights_digest
 from retrodict.proposals.base import Proposal
 from retrodict.proposals.store import load_proposal
 from retrodict.proposals.twisted import Twisted
@@ -65,7 +64,7 @@ def fit(
 
     ``model`` is a model, which is trained in place, or a class (``rd.NeuralHawkes``), which is sized for the data, or a
     function that makes a model for the training streams. Without ``dev`` a tenth of ``train`` is set aside. Training
-    stops after ``patience`` epochs without a better dev log-likelihood, or after ``epochs``, or with the epoch in which
+    stops after ``patience`` epochs without a better dev score, or after ``epochs``, or with the epoch in which
     ``seconds`` are over. With a ``directory`` everything is kept there and ``resume`` goes on with what it finds;
     without one nothing is left behind. Further ``options`` are the objective's: for a proposal ``beta``,
     ``learn_from``, ``redraw``, ``fresh_masks``, ``draws``, ``aversion`` (``train/divergence.py``), for a twist
@@ -94,7 +93,8 @@ def fit(
         objective = Likelihood(fitted, train, fitted.matched(dev), **options)
     with contextlib.ExitStack() as stack:
         folder = directory or stack.enter_context(tempfile.TemporaryDirectory())
-        about = {"kind": fitted.kind, "config": rounded(fitted.config()), **_given(fitted)}
+        start = fitted.training_record.get("start")
+        about = {"kind": fitted.kind, "config": rounded(fitted.config()), **_given(fitted), "start": start}
         run = Run(Path(folder), objective, settings, about)
         if resume and run.is_finished(epochs):
             warnings.warn(f"{folder}: this fit had finished; its model was loaded", DataNotice, stacklevel=2)
@@ -113,6 +113,8 @@ def fit(
             device=device,
             progress=progress,
         )
+        if start is not None:
+            fitted.training_record["start"] = start
         if directory is not None:
             fitted.save(folder)
             run.finish(len(fitting.history), stopped_early=fitting.is_done())
@@ -226,13 +228,14 @@ def _record(fitting: Fitting, epochs: int, seconds: float) -> dict[str, Any]:
     """How the fit went, for the saved model."""
     best = min(fitting.history, key=lambda row: row["dev_loss"])
     done = len(fitting.history)
+    name, _, sign = fitting.objective.score
     why = "dev no longer improved" if fitting.is_done() else "all epochs done" if done >= epochs else "time was up"
     return {
         "epochs": done,
         "ended": why,
         "best_epoch": int(best["epoch"]) + 1,
-        "train_log_likelihood_per_event": -best["train_loss"],
-        "dev_log_likelihood_per_event": -best["dev_loss"],
+        f"train_{name}_per_event": sign * best["train_loss"],
+        f"dev_{name}_per_event": sign * best["dev_loss"],
         "train_streams": len(fitting.objective.train),
         "train_events": fitting.objective.train.num_events,
         "seconds": round(seconds, 1),
@@ -269,16 +272,13 @@ def _given(fitted: Model | Proposal) -> dict[str, Any]:
     """What a proposal is fitted for and does not change: its mechanism and its model, a part of the run's identity."""
     if not isinstance(fitted, Proposal):
         return {}
-    digest = hashlib.blake2b(digest_size=8)
     trained = {name for name, parameter in fitted.named_parameters() if parameter.requires_grad}
-    for name, value in sorted(fitted.state_dict().items()):
-        if name not in trained:
-            digest.update(name.encode() + value.cpu().numpy().tobytes())
+    given = {name: value for name, value in fitted.state_dict().items() if name not in trained}
     try:
         mechanism = fitted.missingness.config()
     except ModelError:  # a mechanism that cannot be saved: nor will the proposal be
         mechanism = {}
-    return {"model and mechanism": {"weights": digest.hexdigest(), "missingness": mechanism}}
+    return {"model and mechanism": {"weights": weights_digest(given), "missingness": mechanism}}
 
 
 def _become(model: Model | Proposal, loaded: Model | Proposal) -> None:

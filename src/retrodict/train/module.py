@@ -125,7 +125,7 @@ class Fitting(pl.LightningModule):
             if not math.isfinite(total):
                 self._refuse(batch, batch_index, f"the loss is {total}")
             if per_event > self._limit:
-                self._refuse(batch, batch_index, f"training diverged: the loss is {per_event:.4g} nats per event")
+                self._refuse(batch, batch_index, f"training diverged: the loss is {per_event:.4g} per event")
             self._totals[0] += total
             self._totals[1] += events
         self._unread = []
