@@ -8,10 +8,9 @@ Two of the paper's synthetic sets, both settings. The averse smoothers of a run 
 further in three stages, with less aversion and on many more streams. In the first these are drawn as the sets' own
 were, which end with an event: that makes what is missing from such streams probable. In the others half of them are
 drawn by the process, which knows nothing of that and weights the particles. The weights of the first and of the last
-stage are averaged: such a smoother does better than either. It is then damped by the largest factor with which log q of
-what is missing is higher than under filtering on 96 % of 3,000 further streams drawn as the sets' own were. With it, on
-the set's test streams: the share with the higher log q, and the effective sample size of 50 particles without
-resampling as a share of them.
+stage are averaged. The smoother is then damped by the largest factor with which log q of what is missing is higher than
+under filtering on 96 % of 3,000 further streams drawn as the sets' own were. With it, on the set's test streams: the
+share with the higher log q, and the effective sample size of 50 particles without resampling as a share of them.
 Results go to ``two_sets.json`` beside this file, smoothers to --runs. Training is for a GPU.
 """
 
