@@ -129,13 +129,14 @@ def measure(smoother: rd.Smoothing, place: Place, dataset: str, setting: str, co
             break
     chosen = max(tried, key=lambda factor: tried[factor])
     observed, missing = test_pair(place, dataset, setting)
+    shares = {factor: share_gained(smoother.damped(factor), observed, missing) for factor in {1.0, chosen}}
     return {
         "factor": chosen,
-        "test_share": share_gained(smoother.damped(chosen), observed, missing),
+        "test_share": shares[chosen],
         "test_effective_size": effective_size(smoother.damped(chosen), observed),
         "filtering_effective_size": effective_size(rd.Filtering(model, smoother.given_missingness), observed),
         "test_streams": len(observed),
-        "undamped_test_share": share_gained(smoother, observed, missing),
+        "undamped_test_share": shares[1.0],
         "share_where_chosen": {f"{factor:g}": value for factor, value in tried.items()},
     }
 

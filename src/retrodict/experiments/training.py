@@ -63,7 +63,8 @@ def train_smoother(
         options["fresh_masks"] = False
     elif way in (LOOKAHEAD, AVERSE):
         options |= {"learn_from": _recipe(model, len(splits.train)), "patience": scale.patience_lookahead}
-        options |= {"aversion": scale.aversion, **_GENTLY} if way == AVERSE else {}
+        if way == AVERSE:
+            options |= {"aversion": scale.aversion, **_GENTLY}
     elif way == "data" and kind == "synthetic":
         splits = read_splits(place.more_folder(dataset))
     elif way == "data" and setting == DETERMINISTIC:
