@@ -3,15 +3,19 @@
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from retrodict._limits import limits
 from retrodict._version import __version__
 from retrodict.errors import (
+    BusyError,
     DataError,
     DataNotice,
     EngineNotice,
+    LimitError,
     ModelError,
     RetrodictError,
     RunawayError,
     TrainingError,
+    WriteError,
 )
 from retrodict.events.combine import combine
 from retrodict.events.io.read import read_events
@@ -59,6 +63,7 @@ _LATER = {
 
 __all__ = [
     "After",
+    "BusyError",
     "ByType",
     "Contextual",
     "Custom",
@@ -70,6 +75,7 @@ __all__ = [
     "Filtering",
     "GaussLegendre",
     "Hawkes",
+    "LimitError",
     "Lookahead",
     "Missingness",
     "Model",
@@ -88,6 +94,7 @@ __all__ = [
     "TrainingError",
     "Twisted",
     "Windows",
+    "WriteError",
     "__version__",
     "combine",
     "consensus",
@@ -95,6 +102,7 @@ __all__ = [
     "fit_incomplete",
     "impute",
     "learn_missing",
+    "limits",
     "load_model",
     "load_posterior",
     "load_proposal",

@@ -10,7 +10,25 @@ retrodict.errors.DataError: trips.csv, stream 'taxi-7', row 12: time is NaN. Rem
 
 from __future__ import annotations
 
+import reprlib
 from collections.abc import Hashable
+
+
+class _Short(reprlib.Repr):
+    """``repr`` of whatever a file may hold, in bounded time and length."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.maxlevel, self.maxlist, self.maxtuple, self.maxdict = 2, 4, 4, 4
+        self.maxstring = self.maxother = 80
+
+    def repr_int(self, x: int, level: int) -> str:
+        """The digits, or how many there are."""
+        return repr(x) if abs(x) < 10**30 else f"a number of about {int(x.bit_length() * 0.30103) + 1} digits"
+
+
+show = _Short().repr  # for messages
+_LONGEST = 1500  # characters: names in a file may have any length
 
 
 class RetrodictError(Exception):
@@ -33,12 +51,13 @@ class DataError(RetrodictError, ValueError):
         row: int | None = None,
         remedy: str | None = None,
     ) -> None:
+        problem = problem if len(problem) <= _LONGEST else problem[:_LONGEST] + " ..."
         self.problem, self.file, self.stream, self.row, self.remedy = problem, file, stream, row, remedy
         where = []
         if file is not None:
             where.append(str(file))
         if stream is not None:
-            where.append(f"stream {stream!r}")
+            where.append(f"stream {show(stream)}")
         if row is not None:
             where.append(f"row {row}")
         text = ", ".join(where) + ": " + problem if where else problem
@@ -47,6 +66,18 @@ class DataError(RetrodictError, ValueError):
         if remedy is not None:
             text += f" Remedy: {remedy.rstrip('.')}."
         super().__init__(text)
+
+
+class LimitError(DataError):
+    """A file or a job asks for more than a limit allows; names the limit and how to raise it."""
+
+
+class WriteError(DataError):
+    """Something cannot be written; says what is still there."""
+
+
+class BusyError(RetrodictError, RuntimeError):
+    """Another process works in the same folder; names it."""
 
 
 class ModelError(RetrodictError, ValueError):

@@ -1,24 +1,27 @@
-"""A file appears whole or not at all."""
+"""A file appears whole or not at all, and a folder has one writer."""
 
 import os
+import re
+import signal
 import stat
+import subprocess
+import sys
 
 import pytest
 
 from retrodict import EventStream, StreamSet
-from retrodict.errors import DataError
-from retrodict.events.atomic import atomic_path
-from retrodict.events.io import jsonl
+from retrodict.errors import BusyError, DataError, WriteError
+from retrodict.events.atomic import atomic_file
 from retrodict.events.io.write import write_events
+from retrodict.events.lock import lock_folder
 
 STREAMS = StreamSet([EventStream([1.0], [0], end=2.0)])
 
 
 def test_the_file_takes_its_place(tmp_path):
     target = tmp_path / "a.txt"
-    with atomic_path(target) as path:
-        assert path.parent == tmp_path
-        path.write_text("new")
+    with atomic_file(target) as file:
+        file.write(b"new")
         assert not target.exists()
     assert target.read_text() == "new"
     assert os.listdir(tmp_path) == ["a.txt"]
@@ -30,8 +33,8 @@ def test_a_failure_leaves_no_trace(error, tmp_path):
     target.write_text("old")
 
     def fail() -> None:
-        with atomic_path(target) as path:
-            path.write_text("half")
+        with atomic_file(target) as file:
+            file.write(b"half")
             raise error
 
     with pytest.raises(error):
@@ -49,21 +52,10 @@ def test_a_full_disk_leaves_the_old_file(name, tmp_path, monkeypatch):
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(os, "fsync", full)
-    with pytest.raises(DataError, match="cannot be written: No space left on device"):
+    with pytest.raises(WriteError, match="No space left on device; the file that was there before is as it was"):
         write_events(STREAMS, tmp_path / name)
     assert (tmp_path / name).read_bytes() == before
     assert os.listdir(tmp_path) == [name]
-
-
-def test_a_writer_that_fails_half_way(tmp_path, monkeypatch):
-    def half(text, path, target):
-        path.write_text(text[:10])
-        raise OSError(5, "Input/output error")
-
-    monkeypatch.setattr(jsonl, "write_text", half)
-    with pytest.raises(DataError, match="Input/output error"):
-        write_events(STREAMS, tmp_path / "a.jsonl")
-    assert os.listdir(tmp_path) == []
 
 
 def test_permissions_and_links(tmp_path):
@@ -86,3 +78,50 @@ def test_places_that_cannot_be_written(tmp_path):
     (tmp_path / "a.csv").mkdir()
     with pytest.raises(DataError, match="this is a folder"):
         write_events(STREAMS, tmp_path / "a.csv")
+
+
+HOLD = """
+import sys, time
+from retrodict.events.atomic import atomic_file
+from retrodict.events.lock import lock_folder
+with lock_folder(sys.argv[1]), atomic_file(sys.argv[1] + "/a.txt") as file:
+    print("ready", flush=True)
+    time.sleep(60)
+"""
+
+
+@pytest.fixture
+def holder(tmp_path):
+    """A process that holds a folder and is writing a file in it."""
+    with subprocess.Popen([sys.executable, "-c", HOLD, str(tmp_path)], stdout=subprocess.PIPE) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == b"ready\n"
+        yield process
+        process.kill()
+
+
+def test_two_writers_on_one_folder(tmp_path, holder):
+    with pytest.raises(BusyError, match=rf"in use by process {holder.pid} on .* since "), lock_folder(tmp_path):
+        pass
+    holder.send_signal(signal.SIGKILL)
+    holder.wait()
+    with lock_folder(tmp_path), lock_folder(tmp_path):  # the lock ended with its holder; and may be held twice
+        assert re.match(rf"process {os.getpid()} on ", (tmp_path / ".lock").read_text())
+    assert not (tmp_path / ".lock").exists()
+
+
+def test_what_a_killed_writer_left_behind_goes(tmp_path, holder):
+    holder.send_signal(signal.SIGKILL)
+    holder.wait()
+    assert any(name.endswith(".tmp") for name in os.listdir(tmp_path))
+    mine = tmp_path / f".a.txt.elsewhere.{os.getpid()}.0123456789ab.tmp"
+    mine.touch()  # of another machine: perhaps still being written
+    with atomic_file(tmp_path / "a.txt") as file:
+        file.write(b"new")
+    assert sorted(os.listdir(tmp_path)) == sorted([".lock", mine.name, "a.txt"])
+
+
+def test_a_writer_at_work_is_left_alone(tmp_path, holder):
+    with atomic_file(tmp_path / "a.txt") as file:
+        file.write(b"new")
+    assert any(name.endswith(".tmp") for name in os.listdir(tmp_path))

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import signal
 import sys
+import threading
 from typing import Annotated
 
 import typer
 from rich.markup import escape
 
+from retrodict._limits import limits
 from retrodict._version import __version__
 from retrodict.cli import common
 from retrodict.cli.censor import censor
@@ -29,17 +32,25 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 for command in (describe, fit, impute, evaluate, simulate, censor, data, demo, reproduce, doctor):
-    app.command()(command)
+    app.command()(common.interruptible(command))
 
 
 @app.callback(invoke_without_command=True)
-def about(version: Annotated[bool, typer.Option("--version", help="Show the version and stop.")] = False) -> None:
+def about(
+    context: typer.Context,
+    version: Annotated[bool, typer.Option("--version", help="Show the version and stop.")] = False,
+    limit: Annotated[
+        list[str] | None,
+        typer.Option(help="Raise a limit on what is read or asked for, such as rows=500000000 or memory=64e9."),
+    ] = None,
+) -> None:
     """Fill in the events missing from continuous-time event streams, with honest uncertainty.
 
     A stream is a list of typed events at real-valued times. Start with [bold]describe[/] to see what is in your file,
     [bold]fit[/] a model of complete streams, then [bold]impute[/] what is missing from incomplete ones;
     [bold]simulate[/], [bold]censor[/] and [bold]data[/] let you try it out.
     """
+    context.with_resource(limits(**dict(map(common.read_limit, limit or []))))
     if version:
         common.out.print(f"retrodict {__version__}", highlight=False)
         raise typer.Exit
@@ -47,6 +58,8 @@ def about(version: Annotated[bool, typer.Option("--version", help="Show the vers
 
 def main() -> None:
     """Run the command line; errors a user can act on are shown without a traceback."""
+    if threading.current_thread() is threading.main_thread():
+        signal.signal(signal.SIGTERM, signal.default_int_handler)  # a polite kill is an interrupt
     try:
         app()
     except RetrodictError as error:

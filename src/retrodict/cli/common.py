@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
+import functools
 import re
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 from rich.console import Console
 from rich.markup import escape
 
-from retrodict.errors import DataNotice, EngineNotice
-from retrodict.events.atomic import atomic_path
+from retrodict.errors import DataNotice, EngineNotice, ModelError
+from retrodict.events.atomic import atomic_file
 from retrodict.events.io.files import find_format
 from retrodict.events.io.read import read_events
 from retrodict.events.io.write import write_events
@@ -73,8 +74,33 @@ def _bound(value: str | None) -> str | float | None:
 def in_options(text: str) -> str:
     """A message that speaks of Python arguments, in the words of the command line."""
     text = text.replace("resume=False", "--restart").replace("source=", "--from")
+    text = re.sub(r"raise the limit: limits\((\w+)=(\d+)\)", r"raise the limit: retrodict --limit \1=\2 ...", text)
+    text = re.sub(r"\b(max_events|batch_size)\b", lambda name: "--" + name[0].replace("_", "-"), text)
     names = "stream|time|type|start|end|unit|timezone|dev"
     return re.sub(rf"\b({names})=(?=\S)", r"--\1 ", re.sub(rf"\b({names})=(?=\s|$)", r"--\1", text))
+
+
+def read_limit(text: str) -> tuple[str, float]:
+    """A limit as it is typed, NAME=NUMBER."""
+    name, _, number = text.partition("=")
+    try:
+        return name, float(number)
+    except ValueError:
+        raise ModelError(f"cannot understand --limit {text!r}. Write NAME=NUMBER, such as rows=500000000.") from None
+
+
+def interruptible(command: Callable[..., None]) -> Callable[..., None]:
+    """A command that ends in words when it is interrupted (Ctrl-C, SIGTERM): nothing is ever half written."""
+
+    @functools.wraps(command)
+    def run(*arguments: Any, **options: Any) -> None:
+        try:
+            command(*arguments, **options)
+        except KeyboardInterrupt:
+            err.print("[yellow]interrupted[/]: files that were not finished are as they were before")
+            raise typer.Exit(130) from None
+
+    return run
 
 
 @contextmanager
@@ -104,7 +130,7 @@ def write(streams: StreamSet, path: Path, stream: str | None, time: str | None, 
     if streams.axis.timezone is not None:  # in UTC a column has one offset, whatever the season
         for column in (names["time"], "start", "end"):
             frame[column] = frame[column].dt.tz_convert("UTC")
-    with atomic_path(path) as side:
+    with atomic_file(path) as side:
         if format == "parquet":
             frame.to_parquet(side)
         else:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Annotated
 
@@ -12,7 +11,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from retrodict.cli import common
-from retrodict.events.atomic import atomic_path
+from retrodict.events.atomic import write_json
 from retrodict.events.stream_set import StreamSet
 
 
@@ -80,8 +79,7 @@ def evaluate(
                 f"{test.difference:+.4g} a stream (p = {test.p_value:.2g})"
             )
     if output is not None:
-        with atomic_path(output) as side:
-            side.write_text(json.dumps(report, indent=1) + "\n", encoding="utf-8")
+        write_json(output, report)
         common.wrote(output, "all scores, by type too")
 
 

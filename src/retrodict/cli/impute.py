@@ -12,7 +12,6 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from retrodict.cli import common
 from retrodict.cli.fit import SMOOTHER
 from retrodict.errors import ModelError
-from retrodict.events.atomic import atomic_path
 from retrodict.events.combine import fill
 from retrodict.events.io.files import find_format
 from retrodict.events.stream_set import StreamSet
@@ -48,6 +47,9 @@ def impute(
         int, typer.Option(help="Move every particle so many times after sampling, against degeneracy.", min=0)
     ] = 0,
     engine: Annotated[str, typer.Option(help="What runs it: auto, torch, native (see 'retrodict doctor').")] = "auto",
+    max_events: Annotated[
+        int, typer.Option(help="The most missing events that one guess of a stream may have.", min=1)
+    ] = 100_000,
     draws: Annotated[Path | None, typer.Option(help="Where the draws go; by default beside the output.")] = None,
     seed: common.Seed = 0,
     stream: common.Stream = None,
@@ -76,6 +78,7 @@ def impute(
     proposal = _load(model, missing, filtering)
 
     from retrodict.smc.impute import impute as run
+    from retrodict.smc.store import write_draws
 
     with common.notes(), _progress(len(observed)) as bar:
         task = bar.add_task("impute", total=len(observed))
@@ -88,6 +91,7 @@ def impute(
             engine=engine,
             islands=islands,
             rejuvenate=moves,
+            max_events=max_events,
             rows=max(particles, 3200),
             progress=lambda done: bar.update(task, completed=done),
         )
@@ -105,21 +109,24 @@ def impute(
         f"({posterior.expected_count().sum():,.1f} expected missing; cost {cost:.4g} {units})",
     )
     draws = draws or output.with_name(output.name.split(".")[0] + ".draws.parquet")
-    with atomic_path(draws) as side:
-        posterior.to_frame().to_parquet(side)
+    write_draws(posterior, draws)
     common.wrote(draws, f"{particles} weighted draws of each of {len(posterior):,} streams")
 
 
 def _load(folder: Path, missing: list[str] | None, filtering: bool) -> Proposal:
     """The smoother beside the model, or filtering where asked for or where there is none."""
-    from retrodict.models.store import load_model
+    from retrodict.models.store import load_model, model_digest
     from retrodict.proposals.store import load_proposal
 
-    if (folder / SMOOTHER / "proposal.json").exists():
-        smoother = load_proposal(folder / SMOOTHER)
-        if missing is None:
-            return Filtering(smoother.model, smoother.given_missingness) if filtering else smoother
     model = load_model(folder)
+    if missing is None and (folder / SMOOTHER / "proposal.json").exists():
+        smoother = load_proposal(folder / SMOOTHER)
+        if model_digest(smoother.model) != model_digest(model):
+            raise ModelError(
+                f"the smoother in {folder / SMOOTHER} was trained for another model than the one in {folder}. Train it "
+                "again with 'retrodict fit' and --missing, or give --missing here to do without."
+            )
+        return Filtering(smoother.model, smoother.given_missingness) if filtering else smoother
     if missing is None:
         raise ModelError(
             f"{folder} has no smoother, so it is not known which events go missing. Give --missing, such as "

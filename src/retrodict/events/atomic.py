@@ -1,50 +1,80 @@
 """Write a file to the side and move it into place, so that nobody ever sees half of it.
 
->>> with atomic_path("results.json") as path:  # doctest: +SKIP
-...     path.write_text("{}")
+>>> with atomic_file("results.json") as file:  # doctest: +SKIP
+...     file.write(b"{}")
+
+A full disk, a deleted folder or a lost file system is a ``WriteError`` that says what is still there. A process that
+is killed leaves its temporary file behind; whoever writes the same file next removes it.
 """
 
 from __future__ import annotations
 
+import json
 import os
+import re
 import secrets
+import socket
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import Any, BinaryIO
 
-from retrodict.errors import DataError
+from retrodict.errors import WriteError
+
+_HOST = re.sub(r"[^A-Za-z0-9-]", "-", socket.gethostname())[:40]
 
 
 @contextmanager
-def atomic_path(path: str | os.PathLike[str]) -> Iterator[Path]:
-    """A temporary path beside ``path``, which takes its place when the block ends well.
+def atomic_file(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
+    """A temporary file beside ``path``, open for writing, which takes its place when the block ends well.
 
     If the block raises, the temporary file is removed and an existing ``path`` is left untouched.
     """
     target = Path(os.path.realpath(path))  # a link stays a link: its target is replaced
     if target.is_dir():
-        raise DataError("cannot write: this is a folder", file=path, remedy="give the path of a file")
-    temporary = target.with_name(f".{target.name[:200]}.{secrets.token_hex(6)}.tmp")
+        raise WriteError("cannot write: this is a folder", file=path, remedy="give the path of a file")
+    temporary = target.with_name(f".{target.name[:150]}.{_HOST}.{os.getpid()}.{secrets.token_hex(6)}.tmp")
     try:
-        # Created here, not by tempfile, so that the usual permissions (umask) apply.
-        os.close(os.open(temporary, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o666))
+        file = open_new(temporary)
     except OSError as error:
-        raise DataError(
-            f"cannot write: {error.strerror}",
+        raise WriteError(
+            f"cannot write: {error.strerror or error}",
             file=path,
             remedy="give a path in a folder that exists and that you may write to",
         ) from error
     try:
-        usual = temporary.stat().st_mode & 0o777
-        yield temporary
-        # A library may have replaced the file by one of its own; a replaced target keeps its permissions.
-        temporary.chmod(target.stat().st_mode & 0o777 if target.exists() else usual)
-        _sync(temporary)
+        with file:
+            yield file
+            file.flush()
+            os.fsync(file.fileno())
+        if target.exists():  # what is replaced passes its permissions on
+            os.chmod(temporary, target.stat().st_mode & 0o777)
         os.replace(temporary, target)
-        with suppress(OSError):  # some file systems cannot sync a folder; the file itself is safe
-            _sync(target.parent)
+    except OSError as error:
+        kept = "the file that was there before is as it was" if target.exists() else "nothing was left behind"
+        raise WriteError(
+            f"cannot write: {error.strerror or error}; {kept}",
+            file=path,
+            remedy="check that there is space on the disk and that the folder is still there, then write again",
+        ) from error
     finally:
-        temporary.unlink(missing_ok=True)
+        with suppress(OSError):
+            temporary.unlink(missing_ok=True)
+    with suppress(OSError):  # some file systems cannot sync a folder; the file itself is safe
+        _sync_folder(target.parent)
+    with suppress(OSError):
+        _remove_stale(target)
+
+
+def write_text(path: str | os.PathLike[str], text: str) -> None:
+    """Write a UTF-8 file, all of it or nothing."""
+    with atomic_file(path) as file:
+        file.write(text.encode("utf-8"))
+
+
+def write_json(path: str | os.PathLike[str], value: Any) -> None:
+    """Write a value as JSON, all of it or nothing."""
+    write_text(path, json.dumps(value, indent=1) + "\n")
 
 
 def make_folder(path: str | os.PathLike[str]) -> Path:
@@ -53,13 +83,42 @@ def make_folder(path: str | os.PathLike[str]) -> Path:
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise DataError(
-            f"cannot make this folder: {error.strerror}", file=path, remedy="give a folder that you may write to"
+        raise WriteError(
+            f"cannot make this folder: {error.strerror or error}",
+            file=path,
+            remedy="give a folder that you may write to",
         ) from error
     return folder
 
 
-def _sync(path: Path) -> None:
+def open_new(path: Path) -> BinaryIO:
+    """A file that was not there, open for writing, with the usual permissions (umask)."""
+    return os.fdopen(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY | getattr(os, "O_BINARY", 0), 0o666), "wb")
+
+
+def is_running(pid: int) -> bool:
+    """Whether a process of this machine is still there; where that cannot be told, True."""
+    if os.name != "posix":
+        return True
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except OSError:
+        pass
+    return True
+
+
+def _remove_stale(target: Path) -> None:
+    """Remove temporary files for ``target`` whose writers, processes of this machine, are gone."""
+    pattern = re.compile(re.escape(f".{target.name[:150]}.{_HOST}.") + r"(\d+)\.[0-9a-f]{12}\.tmp")
+    for entry in os.scandir(target.parent):
+        found = pattern.fullmatch(entry.name)
+        if found is not None and not is_running(int(found[1])):
+            os.unlink(entry.path)
+
+
+def _sync_folder(path: Path) -> None:
     descriptor = os.open(path, os.O_RDONLY)
     try:
         os.fsync(descriptor)

@@ -80,6 +80,7 @@ class TimeAxis:
         kinds = {"unit": str, "origin": int, "timezone": str}
         good = all(key in kinds and isinstance(value, kinds[key] | None) for key, value in facts.items())
         calendar = facts.get("origin") is not None
+        good = good and abs(facts.get("origin") or 0) < 2**62
         if not good or (calendar and facts.get("unit") not in SECONDS) or not _is_zone(facts.get("timezone")):
             raise ValueError(f"{dict(facts)!r} is not a time axis")
         return cls(**facts)

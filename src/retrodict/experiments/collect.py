@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from retrodict.events.atomic import atomic_path, make_folder
+from retrodict.events.atomic import make_folder, write_text
 from retrodict.experiments.figures import clouds, curves, tradeoff
 from retrodict.experiments.figures.style import styled
 from retrodict.experiments.findings import Findings
@@ -24,8 +24,7 @@ def collect(place: Place, page: Path | None = None) -> list[tuple[Path, str]]:
         figures = [*clouds.draw(findings, folder), *tradeoff.draw(findings, folder), *curves.draw(summary, folder)]
     page = page or place.folder / "results.md"
     make_folder(page.parent)
-    with atomic_path(page) as side:
-        side.write_text(write_page(summary, Path(os.path.relpath(folder, page.parent)), figures), encoding="utf-8")
+    write_text(page, write_page(summary, Path(os.path.relpath(folder, page.parent)), figures))
     return [
         (place.folder / "summary.json", "all numbers"),
         *((path, "a figure") for path in figures),

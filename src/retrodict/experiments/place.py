@@ -18,7 +18,7 @@ from typing import Any
 
 from retrodict.datasets.folder import read_splits
 from retrodict.errors import DataError
-from retrodict.events.atomic import atomic_path, make_folder
+from retrodict.events.atomic import make_folder, write_text
 from retrodict.events.stream_set import Splits
 from retrodict.experiments.scale import Scale
 from retrodict.models.base import Model
@@ -91,8 +91,7 @@ def read_json(path: Path) -> Any:
 def write_json(path: Path, value: Any) -> None:
     """Write all of a file, or nothing: numbers to 6 digits, one line for each list."""
     make_folder(path.parent)
-    with atomic_path(path) as side:
-        side.write_text(_text(plain(value)) + "\n", encoding="utf-8")
+    write_text(path, _text(plain(value)) + "\n")
 
 
 def plain(value: Any) -> Any:

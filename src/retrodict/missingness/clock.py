@@ -19,6 +19,7 @@ from retrodict.events.time_axis import SECONDS
 from retrodict.missingness.base import Context, between
 from retrodict.missingness.vocabulary import check_positive
 
+_MOST_TIMES = 1e6
 CLOCKS = ("stream", "axis")
 _DAYS = {name: day for day, name in enumerate(("thu", "fri", "sat", "sun", "mon", "tue", "wed"))}  # 1970 began so
 _OF_DAY = re.compile(r"(?:(?P<day>[a-z]{3})[a-z]*)?\s*(?:(?P<hour>\d\d?):(?P<minute>\d\d)(?::(?P<second>\d\d))?)?")
@@ -93,6 +94,11 @@ def recurring(times: Tensor, every: float | None, start: Tensor, stop: Tensor, s
     if every is not None:
         first = torch.floor((start + shift) / every)
         longest = float((stop - start).max()) if start.numel() else 0.0
+        if longest / every > _MOST_TIMES:
+            raise ModelError(
+                f"what recurs every {every:g} recurs {longest / every:,.0f} times between two events. Is it in the "
+                "right unit?"
+            )
         number = torch.arange(math.ceil(longest / every) + 1, device=start.device)
         times = (times[..., None, :] + ((first[..., None] + number) * every)[..., None]).flatten(-2)
     return between(times - (shift[..., None] if isinstance(shift, Tensor) else shift), start, stop)

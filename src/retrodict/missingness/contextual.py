@@ -15,6 +15,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from retrodict import _limits
 from retrodict.errors import ModelError
 from retrodict.events.stream_set import describe_types
 from retrodict.missingness.base import Context, History, Missingness, between
@@ -43,7 +44,10 @@ class Contextual(Missingness):
         seed: int = 0,
         weights: Mapping[str, Any] | None = None,
     ) -> None:
-        self.types = tuple(str(k) for k in range(types)) if isinstance(types, int) else tuple(types)
+        if isinstance(types, int):
+            _limits.check("types", types, f"a contextual mechanism of {types:,} types")
+            types = [str(k) for k in range(types)]
+        self.types = tuple(types)
         self.scales = [check_positive(scale, "a scale of the traces") for scale in scales]
         if not self.types or not self.scales:
             raise ModelError("a contextual mechanism needs types and at least one time scale of its traces.")
@@ -53,6 +57,8 @@ class Contextual(Missingness):
         period(every, None, "second", "every")
         self.hidden, self.every, self.unit, self.seed = hidden, every, unit, seed
         self.rate = min(max(check_probability(rate, "rate"), 1e-6), 1 - 1e-6)
+        units = hidden * len(self.types) * (1 + len(self.scales))
+        _limits.ask_memory(8.0 * units, f"a contextual mechanism of {hidden:,} units", "choose fewer units")
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(seed)
             inputs = len(self.types) * len(self.scales) + (0 if every is None else 2)

@@ -10,6 +10,7 @@ from retrodict.events.stream_set import describe_types
 from retrodict.missingness.base import Missingness
 from retrodict.missingness.by_type import ByType
 from retrodict.missingness.either import Either
+from retrodict.missingness.vocabulary import WRONG
 
 _SUFFIXES = (".yaml", ".yml")
 
@@ -34,8 +35,8 @@ def _from_file(file: str, types: Sequence[str], unit: str | None) -> Missingness
     mechanism = read_missing(file)
     try:
         return mechanism.bind(types, unit)
-    except ModelError as error:
-        raise DataError(str(error), file=file) from error
+    except WRONG as error:
+        raise DataError(str(error)[:500], file=file, remedy="correct the mechanism") from error
 
 
 def _by_type(specs: Sequence[str], types: Sequence[str]) -> ByType:

@@ -21,17 +21,35 @@ from typing import Any
 
 import yaml
 
-from retrodict.errors import DataError, ModelError
-from retrodict.events.atomic import atomic_path
+from retrodict.errors import DataError, show
+from retrodict.events.atomic import write_text
+from retrodict.events.plain import read_regular
 from retrodict.missingness import MECHANISMS
 from retrodict.missingness.base import Missingness
 from retrodict.missingness.either import Either
+from retrodict.missingness.vocabulary import WRONG
 
+_LONGEST, _DEEPEST = 4 << 20, 16  # bytes of a file, and how deep its values nest
 _NAMES = [kind for kind in MECHANISMS if kind not in ("either", "custom")]
 
 
 class _Loader(yaml.SafeLoader):
-    """YAML whose times and dates stay text: 22:00 would be read as the number 1320."""
+    """YAML whose times and dates stay text (22:00 would be read as the number 1320), without references and depth."""
+
+    depth = 0
+
+    def compose_node(self, parent: Any, index: Any) -> Any:
+        """One value; aliases would let a few lines stand for millions."""
+        event = self.peek_event()
+        if isinstance(event, yaml.AliasEvent):
+            raise yaml.composer.ComposerError(None, None, "references (*name) are not allowed", event.start_mark)
+        if self.depth >= _DEEPEST:
+            raise yaml.composer.ComposerError(None, None, "it is nested too deeply", event.start_mark)
+        self.depth += 1
+        try:
+            return super().compose_node(parent, index)
+        finally:
+            self.depth -= 1
 
 
 _Loader.yaml_implicit_resolvers = {
@@ -46,7 +64,7 @@ _Loader.add_implicit_resolver("tag:yaml.org,2002:float", re.compile(r"[-+]?(\d+\
 def read_missing(path: str | os.PathLike[str]) -> Missingness:
     """The mechanism that a YAML file describes."""
     try:
-        text = Path(path).read_text(encoding="utf-8")
+        text = read_regular(Path(os.path.realpath(path)), _LONGEST).decode("utf-8")
     except (OSError, UnicodeDecodeError) as error:
         why = getattr(error, "strerror", None) or "it is no text"
         raise DataError(
@@ -54,7 +72,7 @@ def read_missing(path: str | os.PathLike[str]) -> Missingness:
         ) from None
     try:
         parsed = yaml.load(text, _Loader)  # a SafeLoader: nothing in the file is run
-    except yaml.YAMLError as error:
+    except (yaml.YAMLError, *WRONG) as error:
         where = getattr(error, "problem_mark", None)
         line = "" if where is None else f", line {where.line + 1}"
         problem = getattr(error, "problem", None) or "it cannot be parsed"
@@ -64,8 +82,7 @@ def read_missing(path: str | os.PathLike[str]) -> Missingness:
 
 def write_missing(mechanism: Missingness, path: str | os.PathLike[str]) -> None:
     """Describe a mechanism in a YAML file that ``read_missing`` and ``--missing`` take."""
-    with atomic_path(Path(path)) as side:
-        Path(side).write_text(yaml.safe_dump(describe(mechanism), sort_keys=False), encoding="utf-8")
+    write_text(path, yaml.safe_dump(describe(mechanism), sort_keys=False))
 
 
 def describe(mechanism: Missingness) -> Any:
@@ -94,7 +111,7 @@ def _build(given: Any, path: str | os.PathLike[str], where: str) -> Missingness:
     kind = str(given["mechanism"]).replace("-", "_")
     if kind not in _NAMES:
         raise DataError(
-            f"{where}key 'mechanism': there is no mechanism {given['mechanism']!r}",
+            f"{where}key 'mechanism': there is no mechanism {show(given['mechanism'])}",
             file=path,
             remedy=f"choose one of {', '.join(_NAMES)}",
         )
@@ -112,5 +129,5 @@ def _build(given: Any, path: str | os.PathLike[str], where: str) -> Missingness:
             raise DataError(f"{where}key {name!r} is missing", file=path, remedy=f"{kind} needs it: add it")
     try:
         return MECHANISMS[kind](**arguments)
-    except (ModelError, TypeError, ValueError) as error:
-        raise DataError(f"{where}mechanism {kind!r}: {error}", file=path, remedy="correct the value") from error
+    except WRONG as error:
+        raise DataError(f"{where}mechanism {kind!r}: {error}"[:500], file=path, remedy="correct the value") from error

@@ -10,8 +10,11 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from retrodict.errors import ModelError
+from retrodict.errors import ModelError, show
 from retrodict.events.stream_set import describe_types
+
+# What constructors and torch raise for values of the wrong kind or size, where a description is from a file.
+WRONG = (TypeError, ValueError, ArithmeticError, AttributeError, LookupError, RuntimeError)
 
 
 def positions(name: str | int, types: Sequence[str], what: str = "to give a missing rate to") -> list[int]:
@@ -54,9 +57,10 @@ def names_in(types: Any) -> list[str | int] | None:
     """A list of types as it was given: None for all, one name, or several."""
     if types is None:
         return None
-    if isinstance(types, str | int):
-        return [types]
-    return list(types)
+    names = [types] if isinstance(types, str | int) else types
+    if not isinstance(names, Sequence) or not all(isinstance(name, str | int) for name in names):
+        raise ModelError(f"the types are {show(types)}. Give a name, or a list of names.")
+    return list(names)
 
 
 def check_probability(rate: Any, what: str) -> float:

@@ -227,6 +227,10 @@ class Model(nn.Module, ABC):
         empty = torch.zeros(len(rows), 0, dtype=self.dtype, device=self.device)
         return Terms(torch.stack(logs, 1) if logs else empty, torch.stack(areas, 1))
 
+    def step_memory(self, streams: int, events: int) -> float:
+        """About how many bytes a training step on ``streams`` of ``events`` each takes: what gradients need is kept."""
+        return 20.0 * streams * (events + 1) * (self.num_features + self.num_types) * self.dtype.itemsize
+
     def batch_log_likelihood(
         self, batch: Batch, integral: Integral | None = None, *, score_first: bool = True
     ) -> Tensor:

@@ -17,6 +17,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from retrodict import _limits
 from retrodict.models.ctlstm_scan import run_scan
 
 
@@ -39,6 +40,11 @@ class ContinuousTimeLSTM(nn.Module):
     def __init__(self, num_inputs: int, hidden_size: int) -> None:
         super().__init__()
         self.hidden_size = hidden_size
+        _limits.ask_memory(
+            28.0 * hidden_size * (num_inputs + hidden_size + 1),
+            f"an LSTM of {hidden_size:,} cells and {num_inputs:,} inputs",
+            "choose fewer cells or fewer types",
+        )
         spread = 1 / math.sqrt(hidden_size)
         self.by_type = nn.Parameter(torch.empty(num_inputs, 7 * hidden_size).uniform_(-spread, spread))
         self.by_hidden = nn.Parameter(torch.empty(hidden_size, 7 * hidden_size).uniform_(-spread, spread))

@@ -3,7 +3,8 @@
     model/model.json           kind, constructor arguments, type names, time unit, how it was trained
     model/model.safetensors    parameters and buffers
 
-No pickle is written or read.
+A folder is read as data from strangers: every field of the JSON is checked, the weights must be exactly those that
+the description asks for, and no size in it is believed beyond the bytes that are there. No pickle is written or read.
 """
 
 from __future__ import annotations
@@ -11,31 +12,29 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
 import torch
-from safetensors import SafetensorError
-from safetensors.torch import load_file, save_file
-from torch import Tensor
 
-from retrodict.errors import ModelError
-from retrodict.events.atomic import atomic_path, make_folder
+from retrodict import _limits
+from retrodict.errors import LimitError, ModelError, show
+from retrodict.events.atomic import make_folder, write_text
+from retrodict.events.plain import read_json
 from retrodict.models import MODELS
 from retrodict.models.base import Model
 from retrodict.models.start import StartAtom
+from retrodict.models.tensors import digest, read_tensors, tensors_size, write_tensors
 
 FORMAT, VERSION = "retrodict model", 1
 _JSON, _WEIGHTS = "model.json", "model.safetensors"
 
 
-def weights_digest(weights: Mapping[str, Tensor]) -> str:
-    """A name for weights that others do not have."""
-    digest = hashlib.blake2b(digest_size=8)
-    for name, value in sorted(weights.items()):
-        digest.update(name.encode() + value.cpu().numpy().tobytes())
-    return digest.hexdigest()
+def model_digest(model: Model) -> str:
+    """A name for a model that others do not have: from its kind, its types and its weights."""
+    about = json.dumps([model.kind, model.types, model.time_unit])
+    return hashlib.blake2b((about + digest(model.state_dict())).encode(), digest_size=8).hexdigest()
 
 
 def save_model(model: Model, directory: str | os.PathLike[str]) -> Path:
@@ -51,57 +50,92 @@ def save_model(model: Model, directory: str | os.PathLike[str]) -> Path:
         "start_atom": model.start_atom is not None,
         "training": model.training_record,
     }
-    with atomic_path(path / _WEIGHTS) as side:
-        tensors = {k: v.detach().cpu().contiguous() for k, v in model.state_dict().items()}
-        save_file(tensors, side, metadata={"format": FORMAT, "version": str(VERSION)})
-    with atomic_path(path / _JSON) as side:
-        Path(side).write_text(json.dumps(about, indent=1, allow_nan=True) + "\n", encoding="utf-8")
+    write_tensors(path / _WEIGHTS, model.state_dict(), f"{FORMAT} {VERSION}")
+    write_text(path / _JSON, json.dumps(about, indent=1, allow_nan=True) + "\n")
     return path
 
 
 def load_model(directory: str | os.PathLike[str], device: str | torch.device = "cpu") -> Model:
     """Read a model that ``save_model`` wrote."""
     path = Path(directory)
-    about = _read_about(path)
+    if not (path / _JSON).is_file():
+        raise ModelError(f"{path} is not a saved model: there is no {_JSON} in it. Pass the folder that fit wrote.")
+    about = read_about(path / _JSON, FORMAT, VERSION, _FIELDS)
     kind = MODELS.get(about["kind"])
     if kind is None:
-        raise ModelError(f"{path}: unknown kind of model {about['kind']!r}; known are {', '.join(MODELS)}.")
-    try:
-        tensors = load_file(path / _WEIGHTS, device=str(device))
-    except (OSError, SafetensorError, RuntimeError, AssertionError) as error:
-        raise ModelError(f"{path / _WEIGHTS} cannot be read ({error}). Fit or copy the model again.") from error
-    try:
-        model = kind(**about["config"])
-    except TypeError as error:
-        raise ModelError(f"{path / _JSON}: wrong arguments for a {about['kind']} model ({error}).") from error
+        raise ModelError(f"{path}: unknown kind of model {show(about['kind'])}; known are {', '.join(MODELS)}.")
+    model = build(lambda: kind(**about["config"]), path / _JSON, path / _WEIGHTS)
     if about["start_atom"]:
         model.start_atom = StartAtom(torch.zeros(model.num_types + 1))
+    tensors = read_tensors(path / _WEIGHTS, model.state_dict())
     model.to(device=device, dtype=next(v.dtype for k, v in tensors.items() if k != "time_scale"))
-    try:
-        model.load_state_dict(tensors)
-    except RuntimeError as error:
-        raise ModelError(f"{path}: weights do not fit the description in {_JSON} ({error}).") from error
-    model.types = None if about["types"] is None else tuple(about["types"])
+    model.load_state_dict(tensors)
+    _check_atom(model, path)
+    if about["types"] is not None:
+        if len(about["types"]) != model.num_types or len(set(about["types"])) < model.num_types:
+            raise ModelError(f"{path / _JSON}: types must be {model.num_types} different names. Fit or copy it again.")
+        model.types = tuple(about["types"])
     model.time_unit, model.training_record = about["time_unit"], about["training"]
     return model
 
 
-def _read_about(path: Path) -> dict[str, Any]:
-    file = path / _JSON
-    if not file.is_file():
-        raise ModelError(f"{path} is not a saved model: there is no {_JSON} in it. Pass the folder that fit wrote.")
+def build(make: Callable[[], Any], file: Path, weights: Path) -> Any:
+    """What a description says, refused if it would be larger than the file of its weights."""
     try:
-        about = json.loads(file.read_text(encoding="utf-8"))
-    except (UnicodeDecodeError, json.JSONDecodeError) as error:
-        raise ModelError(f"{file} is damaged ({error}). Fit or copy the model again.") from error
-    if not isinstance(about, dict) or about.get("format") != FORMAT:
-        raise ModelError(f"{file} does not describe a retrodict model.")
-    lacking = [key for key in ("kind", "config", "types", "time_unit", "start_atom", "training") if key not in about]
-    if about.get("version") == VERSION and lacking:
-        raise ModelError(f"{file} is damaged: it lacks {', '.join(lacking)}. Fit or copy the model again.")
-    if about.get("version") != VERSION:
+        with _limits.limits(memory=2 * tensors_size(weights) + (1 << 20)):
+            return make()
+    except LimitError as error:
+        raise ModelError(f"{file}: the description does not fit the weights ({error.problem}).") from error
+    except ModelError as error:
+        raise ModelError(f"{file}: {error}") from error
+    except (TypeError, ValueError, OverflowError, AttributeError, KeyError, RuntimeError, RecursionError) as error:
+        raise ModelError(f"{file}: wrong arguments ({str(error)[:200]}). Fit or copy it again.") from error
+
+
+def read_about(
+    file: Path, format: str, version: int, checks: Mapping[str, tuple[str, Callable[[Any], bool]]]
+) -> dict[str, Any]:
+    """The description in a folder; ``checks`` has, for each field, what it must be and whether a value is that."""
+    try:
+        about = read_json(file)
+    except (OSError, ValueError) as error:
+        why = getattr(error, "strerror", None) or error
+        raise ModelError(f"{file} is damaged ({why}). Fit or copy it again.") from error
+    if not isinstance(about, dict) or about.get("format") != format:
+        raise ModelError(f"{file} does not describe a {format}.")
+    if about.get("version") != version or isinstance(about["version"], bool):
         raise ModelError(
-            f"{file} has version {about.get('version')}, this retrodict reads version {VERSION}. "
-            "Upgrade retrodict, or fit the model again."
+            f"{file} has version {show(about.get('version'))}, this retrodict reads version {version}. "
+            "Upgrade retrodict, or fit again."
         )
+    lacking = [key for key in checks if key not in about]
+    if lacking:
+        raise ModelError(f"{file} is damaged: it lacks {', '.join(lacking)}. Fit or copy it again.")
+    for key, (wanted, is_good) in checks.items():
+        if not is_good(about[key]):
+            raise ModelError(f"{file}: {key} must be {wanted}, but is {show(about[key])}. Fit or copy it again.")
     return about
+
+
+def _is_names(value: Any) -> bool:
+    return value is None or (isinstance(value, list) and all(isinstance(name, str) for name in value))
+
+
+def is_object(value: Any) -> bool:
+    """Whether a JSON value is an object."""
+    return isinstance(value, dict)
+
+
+_FIELDS: dict[str, tuple[str, Callable[[Any], bool]]] = {
+    "kind": ("a word", lambda value: isinstance(value, str)),
+    "config": ("an object", is_object),
+    "types": ("null or a list of names", _is_names),
+    "time_unit": ("null or a word", lambda value: value is None or (isinstance(value, str) and len(value) < 100)),
+    "start_atom": ("true or false", lambda value: isinstance(value, bool)),
+    "training": ("an object", is_object),
+}
+
+
+def _check_atom(model: Model, path: Path) -> None:
+    if model.start_atom is not None and not abs(float(model.start_atom.log_probs.logsumexp(0))) < 1e-3:
+        raise ModelError(f"{path / _WEIGHTS}: the probabilities at the start do not add up to 1. Fit or copy it again.")

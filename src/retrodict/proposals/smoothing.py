@@ -29,7 +29,7 @@ from retrodict.models.base import Model
 from retrodict.models.ctlstm import Cells, ContinuousTimeLSTM, hidden_at, hidden_range
 from retrodict.models.ctlstm_project import project
 from retrodict.models.own_clock import OwnClock
-from retrodict.models.store import weights_digest
+from retrodict.models.tensors import digest
 from retrodict.proposals.base import Proposal
 from retrodict.proposals.mixing import Mixing
 
@@ -122,7 +122,7 @@ class Smoothing(OwnClock, Proposal):
         with torch.no_grad():
             for weight in weights:
                 weight.mul_(factor)
-        damped.training_record = {"damped": factor, "start": weights_digest(damped.state_dict())}
+        damped.training_record = {"damped": factor, "start": digest(damped.state_dict())}
         return damped
 
     def config(self) -> dict[str, Any]:

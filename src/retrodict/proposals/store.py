@@ -1,6 +1,6 @@
 """Save and load proposals: the model in a folder of its own, the proposal's weights and mechanism beside it.
 
-DIR/proposal.json, DIR/proposal.safetensors     kind, arguments, mechanism; weights
+DIR/proposal.json, DIR/proposal.safetensors     kind, arguments, mechanism, its model's digest; weights
 DIR/model/                                      the model it proposes for
 """
 
@@ -8,16 +8,17 @@ from __future__ import annotations
 
 import json
 import os
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import torch
-from safetensors import SafetensorError
-from safetensors.torch import load_file, save_file
 
-from retrodict.errors import ModelError
-from retrodict.events.atomic import atomic_path, make_folder
+from retrodict.errors import ModelError, show
+from retrodict.events.atomic import make_folder, write_text
 from retrodict.missingness import MECHANISMS, Missingness
-from retrodict.models.store import load_model, save_model
+from retrodict.models.store import build, is_object, load_model, model_digest, read_about, save_model
+from retrodict.models.tensors import read_tensors, write_tensors
 from retrodict.proposals import PROPOSALS
 from retrodict.proposals.base import Proposal
 
@@ -35,13 +36,11 @@ def save_proposal(proposal: Proposal, directory: str | os.PathLike[str]) -> Path
         "kind": proposal.kind,
         "config": proposal.config(),
         "missingness": {"kind": proposal.missingness.kind, "config": proposal.missingness.config()},
+        "model": model_digest(proposal.model),
         "training": proposal.training_record,
     }
-    own = {k: v.detach().cpu().contiguous() for k, v in proposal.state_dict().items() if not k.startswith("model.")}
-    with atomic_path(path / _WEIGHTS) as side:
-        save_file(own, side, metadata={"format": FORMAT, "version": str(VERSION)})
-    with atomic_path(path / _JSON) as side:
-        Path(side).write_text(json.dumps(about, indent=1) + "\n", encoding="utf-8")
+    write_tensors(path / _WEIGHTS, _own(proposal), f"{FORMAT} {VERSION}")
+    write_text(path / _JSON, json.dumps(about, indent=1) + "\n")
     return path
 
 
@@ -50,20 +49,41 @@ def load_proposal(
 ) -> Proposal:
     """Read a proposal that ``save_proposal`` wrote; ``missing`` takes the place of the mechanism saved with it."""
     path = Path(directory)
-    try:
-        about = json.loads((path / _JSON).read_text(encoding="utf-8"))
-        kind, mechanism = PROPOSALS[about["kind"]], MECHANISMS[about["missingness"]["kind"]]
-        if (about["format"], about["version"]) != (FORMAT, VERSION):
-            raise ModelError(f"{path / _JSON} is not a proposal of version {VERSION}.")
-        tensors = load_file(path / _WEIGHTS, device=str(device))
-    except (OSError, SafetensorError, ValueError, KeyError, TypeError) as error:
-        if isinstance(error, ModelError):
-            raise
-        raise ModelError(f"{path} is not a saved proposal, or is damaged ({error}). Fit it again.") from error
+    about = read_about(path / _JSON, FORMAT, VERSION, _FIELDS)
+    kind = PROPOSALS.get(about["kind"])
+    if kind is None:
+        raise ModelError(f"{path}: unknown kind of proposal {show(about['kind'])}; known are {', '.join(PROPOSALS)}.")
     model = load_model(path / _MODEL, device)
-    if missing is None:
-        missing = mechanism.from_config(about["missingness"]["config"])
-    proposal = kind(model, missing, **about["config"])
-    proposal.load_state_dict(tensors, strict=False)
+    if about.get("model", model_digest(model)) != model_digest(model):
+        raise ModelError(
+            f"{path} holds a proposal that was trained for another model than the one in {path / _MODEL}. Fit it again."
+        )
+
+    def make() -> Proposal:
+        given = _mechanism(about["missingness"], path) if missing is None else missing
+        return kind(model, given, **about["config"])
+
+    proposal: Proposal = build(make, path / _JSON, path / _WEIGHTS)
+    proposal.load_state_dict(read_tensors(path / _WEIGHTS, _own(proposal)), strict=False)  # all but the model's own
     proposal.training_record = about["training"]
     return proposal
+
+
+def _own(proposal: Proposal) -> dict[str, torch.Tensor]:
+    """A proposal's weights without its model's."""
+    return {name: value for name, value in proposal.state_dict().items() if not name.startswith("model.")}
+
+
+def _mechanism(about: dict[str, Any], path: Path) -> Missingness:
+    kind = MECHANISMS.get(about["kind"]) if isinstance(about.get("kind"), str) else None
+    if kind is None or not isinstance(about.get("config"), dict):
+        raise ModelError(f"{path / _JSON}: missingness does not describe a mechanism. Fit it again.")
+    return kind.from_config(about["config"])
+
+
+_FIELDS: dict[str, tuple[str, Callable[[Any], bool]]] = {
+    "kind": ("a word", lambda value: isinstance(value, str)),
+    "config": ("an object", is_object),
+    "missingness": ("an object", is_object),
+    "training": ("an object", is_object),
+}

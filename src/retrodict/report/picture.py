@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from retrodict.events.atomic import atomic_path
+from retrodict.events.atomic import atomic_file
 from retrodict.events.stream import EventStream
 from retrodict.smc.posterior import Posterior
 
@@ -55,8 +55,8 @@ def draw_imputation(
         axes.spines[side].set_visible(False)
     axes.legend(loc="upper center", bbox_to_anchor=(0.5, -0.14 - 0.3 / len(shown)), ncols=4, frameon=False)
     suffix = os.path.splitext(os.fspath(path))[1].lstrip(".") or "png"
-    with atomic_path(path) as side_path:
-        figure.savefig(side_path, dpi=140, format=suffix)
+    with atomic_file(path) as file:
+        figure.savefig(file, dpi=140, format=suffix)
 
 
 def _draw_belief(axes: Any, posterior: Posterior, index: int, row: dict[int, int], cells: int) -> None:

@@ -7,6 +7,7 @@ from collections.abc import Callable
 import numpy as np
 import torch
 
+from retrodict import _limits
 from retrodict.errors import ModelError
 from retrodict.events.batch import batches_by_length, make_batch
 from retrodict.events.stream import EventStream
@@ -79,6 +80,7 @@ def impute(
         max_events,
     )
     chosen = choose(engine, proposal, options)
+    _ask_memory(observed, proposal, particles)
     parts, done = [], 0
     at_once = particles * (2 if rejuvenate else 1)
     rows = rows or (12_800 if rejuvenate else chosen.rows_at_once(proposal))
@@ -95,6 +97,15 @@ def impute(
         if progress is not None:
             progress(done)
     return concatenate(parts, observed, np.argsort(np.concatenate(groups), kind="stable"))
+
+
+def _ask_memory(observed: StreamSet, proposal: Proposal, particles: int) -> None:
+    """Refuse more particles than fit: their weights and counts, and the states of those of one stream."""
+    state = 16 * proposal.model.num_features + 48 * proposal.model.num_types
+    need = 40.0 * len(observed) * particles + float(particles) * state
+    _limits.ask_memory(
+        need, f"{particles:,} particles of {len(observed):,} streams", "use fewer particles, or fewer streams at a time"
+    )
 
 
 def _posterior(observed: StreamSet, run: Run, proposal: Proposal) -> Posterior:

@@ -189,16 +189,19 @@ class Posterior:
             )
         return StreamSet(streams, types=self.observed.types, axis=self.observed.axis)
 
-    def to_frame(self) -> pd.DataFrame:
-        """One row for each event of each particle: stream, draw, weight, time, type."""
+    def to_frame(self, start: int = 0, stop: int | None = None) -> pd.DataFrame:
+        """One row for each event of each particle: stream, draw, weight, time, type; of streams ``start:stop``."""
         import pandas as pd
 
-        particle = self._particle_of_event()
+        first, last, _ = slice(start, stop).indices(len(self))
+        spans = self.offsets[first * self.num_particles : last * self.num_particles + 1]
+        events = slice(spans[0], spans[-1])
+        particle = np.repeat(np.arange(first * self.num_particles, last * self.num_particles), np.diff(spans))
         ids = np.empty(len(self), dtype=object)
         ids[:] = self.observed.ids
-        time: Any = self.event_times
+        time: Any = self.event_times[events]
         if self.observed.axis.is_calendar:
-            instants = pd.to_datetime(self.observed.axis.to_instants(self.event_times), utc=True)
+            instants = pd.to_datetime(self.observed.axis.to_instants(time), utc=True)
             zone = self.observed.axis.timezone
             time = instants.tz_convert(zone) if zone else instants.tz_localize(None)
         return pd.DataFrame(
@@ -207,7 +210,7 @@ class Posterior:
                 "draw": particle % self.num_particles,
                 "weight": self.all_weights.reshape(-1)[particle],
                 "time": time,
-                "type": pd.Categorical.from_codes(self.event_types, categories=pd.Index(self.observed.types)),
+                "type": pd.Categorical.from_codes(self.event_types[events], categories=pd.Index(self.observed.types)),
             }
         )
 

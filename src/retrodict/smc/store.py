@@ -9,28 +9,37 @@ DIR/streams.parquet     one row for each stream: log evidence and diagnostics
 
 from __future__ import annotations
 
-import json
 import os
 from pathlib import Path
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from retrodict.errors import DataError
-from retrodict.events.atomic import atomic_path, make_folder
+from retrodict.events.atomic import atomic_file, write_json
+from retrodict.events.io.parquet_file import read_columns
 from retrodict.events.io.read import read_events
 from retrodict.events.io.write import write_events
+from retrodict.events.lock import lock_folder
+from retrodict.events.plain import read_json
 from retrodict.smc.diagnostics import Diagnostics
 from retrodict.smc.posterior import Posterior
 
 FORMAT, VERSION = "retrodict posterior", 1
+_STREAMS = 500  # whose draws are put into a table at once
 
 
 def save_posterior(posterior: Posterior, directory: str | os.PathLike[str]) -> Path:
     """Write a posterior into a folder (made if need be); posterior.json comes last, so half a save is not loaded."""
+    with lock_folder(directory):
+        return _save(posterior, Path(directory))
+
+
+def _save(posterior: Posterior, path: Path) -> Path:
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-    path = make_folder(directory)
     (path / "posterior.json").unlink(missing_ok=True)
     write_events(posterior.observed, path / "observed.parquet")
     N, M = posterior.all_weights.shape
@@ -58,44 +67,65 @@ def save_posterior(posterior: Posterior, directory: str | os.PathLike[str]) -> P
         },
     }
     for name, columns in tables.items():
-        with atomic_path(path / f"{name}.parquet") as side:
-            pq.write_table(pa.table(columns), side)
-    with atomic_path(path / "posterior.json") as side:
-        side.write_text(json.dumps({"format": FORMAT, "version": VERSION, "particles": M}) + "\n", encoding="utf-8")
+        with atomic_file(path / f"{name}.parquet") as file:
+            pq.write_table(pa.table(columns), file)
+    write_json(path / "posterior.json", {"format": FORMAT, "version": VERSION, "particles": M})
     return path
+
+
+def write_draws(posterior: Posterior, path: str | os.PathLike[str]) -> None:
+    """Write all draws as one Parquet table, some streams at a time: a table of all of them takes much memory."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    def part(first: int) -> pa.Table:
+        return pa.Table.from_pandas(posterior.to_frame(first, first + _STREAMS), preserve_index=False)
+
+    with atomic_file(path) as file:
+        head = part(0)
+        with pq.ParquetWriter(file, head.schema) as writer:
+            writer.write_table(head)
+            for first in range(_STREAMS, len(posterior), _STREAMS):
+                writer.write_table(part(first).cast(head.schema))
 
 
 def load_posterior(directory: str | os.PathLike[str]) -> Posterior:
     """Read a posterior that ``save_posterior`` wrote; it has no model to forecast with until one is set."""
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
     path = Path(directory)
     try:
-        about = json.loads((path / "posterior.json").read_text(encoding="utf-8"))
+        about = read_json(path / "posterior.json")
         if (about["format"], about["version"]) != (FORMAT, VERSION):
             raise ValueError(f"it is not of version {VERSION}")
-        M = int(about["particles"])
-        particles, draws, streams = (pq.read_table(path / f"{n}.parquet") for n in ("particles", "draws", "streams"))
-    except (OSError, ValueError, KeyError, TypeError, pa.ArrowException) as error:
+        M = about["particles"]
+        particles, draws, streams = (read_columns(path / f"{n}.parquet") for n in ("particles", "draws", "streams"))
+        observed = read_events(path / "observed.parquet")
+        N, counts = len(observed), particles["events"].astype(np.int64)
+        sizes = {"particles": N * M, "streams": N, "draws": int(counts.sum())}
+        found = {"particles": len(counts), "streams": len(streams["ess"]), "draws": len(draws["time"])}
+        weights = particles["weight"].astype(np.float64).reshape(N, M)
+        types, times = draws["type"].astype(np.int64), draws["time"].astype(np.float64)
+        good = type(M) is int and M > 0 and sizes == found and bool((counts >= 0).all())
+        good = good and bool(np.isfinite(times).all() and ((types >= 0) & (types < observed.num_types)).all())
+        if not (good and np.allclose(weights.sum(1), 1.0) and bool((weights >= 0).all())):
+            raise ValueError("its tables do not fit together")
+        diagnostics = Diagnostics(
+            _stack(streams["ess"], N),
+            _stack(streams["ancestors"], N),
+            streams["resamplings"].astype(np.int64),
+            weights.max(1, initial=0.0),
+            streams.get("accepted", np.full(N, np.nan)).astype(np.float64),
+        )
+        evidence = streams["log_evidence"].astype(np.float64)
+    except (OSError, ValueError, KeyError, TypeError, OverflowError) as error:
         raise DataError(
-            f"this is not a saved posterior, or it is damaged ({error})", file=path, remedy="impute again"
+            f"this is not a saved posterior, or it is damaged ({getattr(error, 'strerror', None) or error})"[:300],
+            file=path,
+            remedy="impute again",
         ) from error
-    weights = particles["weight"].to_numpy().reshape(-1, M).copy()
-    stack = lambda name: np.array(streams[name].to_pylist(), dtype=np.float64).reshape(len(weights), -1)  # noqa: E731
-    diagnostics = Diagnostics(
-        stack("ess"),
-        stack("ancestors"),
-        streams["resamplings"].to_numpy(),
-        weights.max(1, initial=0.0),
-        streams["accepted"].to_numpy() if "accepted" in streams.column_names else np.full(len(weights), np.nan),
-    )
-    return Posterior(
-        read_events(path / "observed.parquet"),
-        draws["time"].to_numpy().copy(),
-        draws["type"].to_numpy().copy(),
-        np.concatenate([[0], np.cumsum(particles["events"].to_numpy())]),
-        weights,
-        streams["log_evidence"].to_numpy().copy(),
-        diagnostics,
-    )
+    offsets = np.concatenate([[0], np.cumsum(counts)])
+    return Posterior(observed, times, types, offsets, weights, evidence, diagnostics)
+
+
+def _stack(rows: NDArray[Any], number: int) -> NDArray[np.float64]:
+    """One list a stream, all of one length, as an array."""
+    return np.array(rows.tolist(), dtype=np.float64).reshape(number, -1)

@@ -13,10 +13,11 @@ from typing import Any
 import torch
 from lightning_fabric.plugins.io.checkpoint_io import CheckpointIO
 from safetensors import SafetensorError, safe_open
-from safetensors.torch import save_file
+from safetensors.torch import save
 
 from retrodict.errors import TrainingError
-from retrodict.events.atomic import atomic_path
+from retrodict.events.atomic import atomic_file
+from retrodict.events.plain import parse_json
 
 
 class SafetensorsCheckpoints(CheckpointIO):
@@ -26,9 +27,8 @@ class SafetensorsCheckpoints(CheckpointIO):
         """Write the checkpoint atomically."""
         tensors: dict[str, torch.Tensor] = {}
         header = json.dumps(_encode(checkpoint, tensors))
-        Path(path).parent.mkdir(parents=True, exist_ok=True)
-        with atomic_path(Path(path)) as side:
-            save_file(tensors, side, metadata={"checkpoint": header})
+        with atomic_file(Path(path)) as file:
+            file.write(save(tensors, metadata={"checkpoint": header}))
 
     def load_checkpoint(self, path: Any, map_location: Any = None, weights_only: bool | None = None) -> dict[str, Any]:
         """Read a checkpoint; tensors arrive on the CPU and Lightning moves them."""
@@ -36,11 +36,11 @@ class SafetensorsCheckpoints(CheckpointIO):
             with safe_open(path, framework="pt") as file:
                 tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
                 header = file.metadata()["checkpoint"]
-        except (OSError, SafetensorError, KeyError, TypeError) as error:
+            return _decode(parse_json(header), tensors)
+        except (OSError, SafetensorError, ValueError, KeyError, TypeError, RecursionError) as error:
             raise TrainingError(
                 f"the checkpoint {path} cannot be read ({error}). Delete it, or fit with resume=False."
             ) from error
-        return _decode(json.loads(header), tensors)
 
     def remove_checkpoint(self, path: Any) -> None:
         """Delete a checkpoint."""

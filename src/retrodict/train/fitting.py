@@ -3,7 +3,7 @@
     model = rd.fit(rd.NeuralHawkes, train, dev, directory="model")
 
 A run writes into its directory: ``run.json`` (what is being fitted to what), ``metrics.csv`` (one row an
-epoch), ``logs/`` (TensorBoard), ``checkpoints/`` (to resume from, and the best so far), and in the end the
+epoch), ``checkpoints/`` (to resume from, and the best so far), and in the end the
 model itself, ``model.json`` and ``model.safetensors``. Killed at any time, the same call resumes after the
 last whole epoch and ends with the same model as a run that was never interrupted.
 """
@@ -11,7 +11,6 @@ last whole epoch and ends with the same model as a run that was never interrupte
 from __future__ import annotations
 
 import contextlib
-import importlib.util
 import logging
 import os
 import tempfile
@@ -23,12 +22,14 @@ from typing import Any, cast
 
 import pytorch_lightning as pl
 import torch
-from pytorch_lightning.loggers import Logger, TensorBoardLogger
 
+from retrodict import _limits
 from retrodict.errors import DataError, DataNotice, ModelError
+from retrodict.events.lock import lock_folder
 from retrodict.events.stream_set import StreamSet
 from retrodict.models.base import Model
-from retrodict.models.store import load_model, weights_digest
+from retrodict.models.store import load_model
+from retrodict.models.tensors import digest
 from retrodict.proposals.base import Proposal
 from retrodict.proposals.store import load_proposal
 from retrodict.proposals.twisted import Twisted
@@ -39,6 +40,8 @@ from retrodict.train.objective import Likelihood, Objective
 from retrodict.train.progress import EpochProgress
 from retrodict.train.run import Run
 from retrodict.train.twisting import Twisting
+
+_MUCH = 2 << 30  # bytes of memory worth a word beforehand
 
 
 def fit(
@@ -82,6 +85,7 @@ def fit(
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
         fitted, train = prepare(model, train)
+    _ask_memory(fitted.model if isinstance(fitted, Proposal) else fitted, train, batch_size)
     rate = fitted.learning_rate if learning_rate is None else learning_rate
     settings = Settings(batch_size, rate, patience, seed, weight_decay, averaging)
     objective: Objective
@@ -93,6 +97,7 @@ def fit(
         objective = Likelihood(fitted, train, fitted.matched(dev), **options)
     with contextlib.ExitStack() as stack:
         folder = directory or stack.enter_context(tempfile.TemporaryDirectory())
+        stack.enter_context(lock_folder(folder))
         start = fitted.training_record.get("start")
         about = {"kind": fitted.kind, "config": rounded(fitted.config()), **_given(fitted), "start": start}
         run = Run(Path(folder), objective, settings, about)
@@ -142,9 +147,6 @@ def train_objective(
         callbacks.append(EpochProgress(epochs))
     if seconds is not None:
         callbacks.append(_Deadline(seconds))
-    loggers: list[Logger] = []
-    if importlib.util.find_spec("tensorboard") is not None:
-        loggers.append(TensorBoardLogger(run.folder, name="logs", version=""))
     began = time.perf_counter()
     with _quiet():
         trainer = pl.Trainer(
@@ -152,11 +154,10 @@ def train_objective(
             accelerator="gpu" if _device(device) == "cuda" else "cpu",
             devices=1,
             callbacks=[*callbacks, *run.callbacks()],
-            logger=loggers or False,
+            logger=False,
             plugins=[SafetensorsCheckpoints()],
             reload_dataloaders_every_n_epochs=1,
             num_sanity_val_steps=0,
-            log_every_n_steps=1,
             enable_progress_bar=False,
             enable_model_summary=False,
         )
@@ -205,6 +206,17 @@ def prepare(
     else:
         raise ModelError(f"cannot fit a {type(model).__name__}. Give a model, or a class such as rd.NeuralHawkes.")
     return made, train
+
+
+def _ask_memory(model: Model, train: StreamSet, batch_size: int) -> None:
+    """Refuse a fit whose steps would not fit into the memory, and say so where they take much of it."""
+    longest = int(train.lengths.max(initial=0))
+    streams = min(batch_size, len(train))
+    need = model.step_memory(streams, longest)
+    what = f"a step of training on {streams} streams of up to {longest:,} events and {model.num_types:,} types"
+    _limits.ask_memory(need, what, "use a smaller batch_size, fewer types or shorter streams")
+    if need > _MUCH:
+        warnings.warn(f"{what} takes about {_limits.size(need)} of memory", DataNotice, stacklevel=3)
 
 
 def _device(name: str) -> str:
@@ -278,7 +290,7 @@ def _given(fitted: Model | Proposal) -> dict[str, Any]:
         mechanism = fitted.missingness.config()
     except ModelError:  # a mechanism that cannot be saved: nor will the proposal be
         mechanism = {}
-    return {"model and mechanism": {"weights": weights_digest(given), "missingness": mechanism}}
+    return {"model and mechanism": {"weights": digest(given), "missingness": mechanism}}
 
 
 def _become(model: Model | Proposal, loaded: Model | Proposal) -> None:

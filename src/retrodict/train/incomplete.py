@@ -14,6 +14,7 @@ from typing import Any
 import torch
 
 from retrodict.errors import ModelError
+from retrodict.events.lock import lock_folder
 from retrodict.events.stream_set import StreamSet
 from retrodict.missingness.base import Missingness
 from retrodict.missingness.spec import write_missing
@@ -104,6 +105,7 @@ def fit_incomplete(
     settings = Settings(batch_size, rate, patience, seed, 0.0, averaging)
     with contextlib.ExitStack() as stack:
         folder = Path(directory or stack.enter_context(tempfile.TemporaryDirectory()))
+        stack.enter_context(lock_folder(folder))
         run = Run(folder, objective, settings, _about(fitted, missing))
         fitting = train_objective(
             objective, settings, run, epochs=epochs, resume=resume, device=device, progress=progress

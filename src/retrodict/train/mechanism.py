@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import copy
 import hashlib
-import json
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -21,10 +20,11 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from retrodict.errors import ModelError, TrainingError
-from retrodict.events.atomic import atomic_path, make_folder
+from retrodict.events.atomic import make_folder, write_json
 from retrodict.events.batch import Batch, batches_by_length
 from retrodict.events.combine import combine
 from retrodict.events.pairs import PackedPairs
+from retrodict.events.plain import read_json
 from retrodict.events.stream_set import StreamSet
 from retrodict.missingness.base import Missingness
 from retrodict.missingness.by_type import ByType
@@ -159,18 +159,22 @@ def _keep(directory: str | Path | None, learned: Learned, identity: str) -> None
     folder = make_folder(directory)
     write_missing(learned.missing, folder / "missing.yaml")
     content = {"run": identity, "evidence": learned.evidence, "missing": describe(learned.missing)}
-    with atomic_path(folder / "learned.json") as side:
-        Path(side).write_text(json.dumps(content, indent=1) + "\n", encoding="utf-8")
+    write_json(folder / "learned.json", content)
 
 
 def _resume(directory: str | Path | None, identity: str) -> Learned | None:
     file = None if directory is None else Path(directory) / "learned.json"
     if file is None or not file.exists():
         return None
-    content = json.loads(file.read_text(encoding="utf-8"))
-    if content["run"] != identity:
+    try:
+        content = read_json(file)
+        is_same = content["run"] == identity
+        learned = Learned(build(content["missing"]), content["evidence"])
+    except (OSError, ValueError, LookupError, TypeError) as error:
+        raise TrainingError(f"{file} is damaged ({error}). Delete it, or start anew with resume=False.") from error
+    if not is_same:
         raise TrainingError(
             f"{directory} holds another run (other streams, model, start or settings). Use another directory, or start "
             "anew with resume=False."
         )
-    return Learned(build(content["missing"]), content["evidence"])
+    return learned

@@ -168,8 +168,6 @@ class Fitting(pl.LightningModule):
             **more,
         }
         self.history.append(row)
-        for name in row.keys() - {"epoch"}:
-            self.log(name, row[name])
         assert self.plateau is not None
         self.plateau.step(dev)
         self.trainer.should_stop = self.is_done()

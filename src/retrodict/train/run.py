@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import csv
-import json
+import io
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +11,8 @@ import pytorch_lightning as pl
 from pytorch_lightning.callbacks import Checkpoint
 
 from retrodict.errors import TrainingError
-from retrodict.events.atomic import atomic_path, make_folder
+from retrodict.events.atomic import make_folder, write_json, write_text
+from retrodict.events.plain import read_json
 from retrodict.train.module import Fitting, Settings
 from retrodict.train.objective import Objective
 
@@ -77,18 +78,15 @@ class Run:
         return [k for k, v in self.identity.items() if found.get(k) != v and (k in found or k not in later)]
 
     def _read(self) -> dict[str, Any] | None:
-        file = self.folder / "run.json"
         try:
-            content = json.loads(file.read_text(encoding="utf-8"))
+            content = read_json(self.folder / "run.json")
         except (OSError, ValueError):
             return None
         return content if isinstance(content, dict) else None
 
     def _write(self, end: dict[str, Any]) -> None:
         make_folder(self.folder)
-        with atomic_path(self.folder / "run.json") as side:
-            text = json.dumps({**self.identity, **end}, indent=1)
-            Path(side).write_text(text + "\n", encoding="utf-8")
+        write_json(self.folder / "run.json", {**self.identity, **end})
 
 
 class _Metrics(pl.Callback):
@@ -100,10 +98,11 @@ class _Metrics(pl.Callback):
     def on_train_epoch_end(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
         """Rewrite the table."""
         assert isinstance(pl_module, Fitting)
-        with atomic_path(self.file) as side, Path(side).open("w", newline="", encoding="utf-8") as out:
-            writer = csv.DictWriter(out, fieldnames=list(pl_module.history[0]))
-            writer.writeheader()
-            writer.writerows(pl_module.history)
+        table = io.StringIO()
+        writer = csv.DictWriter(table, fieldnames=list(pl_module.history[0]))
+        writer.writeheader()
+        writer.writerows(pl_module.history)
+        write_text(self.file, table.getvalue())
 
 
 class _Checkpoints(Checkpoint):

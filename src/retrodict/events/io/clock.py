@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from retrodict.errors import DataError
+from retrodict.errors import DataError, show
 from retrodict.events.io.request import Places, Request
 from retrodict.events.time_axis import SECONDS, TimeAxis
 
@@ -111,7 +111,7 @@ def _read_timestamps(column: pa.Array, label: str, request: Request, places: Pla
     def fail(row: int) -> DataError:
         return _error(
             row,
-            f"{label}: {column[row]} lies outside the years 1678 to 2261",
+            f"{label}: {column[row : row + 1].to_numpy(zero_copy_only=False)[0]} lies outside the years 1678 to 2261",
             "correct the date; use plain numbers for other epochs",
             request,
             places,
@@ -128,7 +128,7 @@ def _read_text(column: pa.Array, label: str, request: Request, places: Places | 
     """Numbers or ISO 8601 datetimes; the first value says which."""
 
     def fail(row: int) -> DataError:
-        return _error(row, f"{label}: cannot read {column[row].as_py()!r} as a time", _ISO, request, places)
+        return _error(row, f"{label}: cannot read {show(column[row].as_py())} as a time", _ISO, request, places)
 
     first = column.drop_null()[:1]
     if not len(first) or _is_number(first):
@@ -165,7 +165,7 @@ def _common_zone(
     both = [zone or "no time zone" for zone in (zones[0], zones[other])]
     raise _error(
         row,
-        f"{label} mixes times in {both[0]} with times in {both[1]} ({column[row].as_py()!r})",
+        f"{label} mixes times in {both[0]} with times in {both[1]} ({show(column[row].as_py())})",
         _ONE_ZONE,
         request,
         places,

@@ -10,12 +10,13 @@ from __future__ import annotations
 import gzip
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.csv as arrow_csv
 
+from retrodict import _limits
 from retrodict.errors import DataError
 from retrodict.events.io.files import is_gzip, read_bytes
 from retrodict.events.io.request import Request
@@ -30,7 +31,9 @@ _KINDS = {"stream": ("integer",), "type": ("integer", "float")}
 
 def read_csv(path: Path, request: Request) -> StreamSet:
     """A stream set from a CSV file with a header."""
-    table = _parse(pa.py_buffer(read_bytes(path)), request)
+    data = read_bytes(path)
+    _ask(data, path)
+    table = _parse(pa.py_buffer(data), request)
     if table.num_columns == 1 and any(mark in table.column_names[0] for mark in ";\t|"):
         raise request.error(
             f"the header is a single field, {table.column_names[0]!r}", "separate the fields with commas"
@@ -45,6 +48,15 @@ def read_csv(path: Path, request: Request) -> StreamSet:
         else:
             columns.append(_infer(column, _KINDS.get(roles.get(name, ""), ("integer", "boolean", "float"))))
     return from_arrow(pa.Table.from_arrays(columns, names=table.column_names), request)
+
+
+def _ask(data: bytes, path: Path) -> None:
+    """Refuse a table that would not fit into the memory: its text twice, and the place of every field."""
+    lines = data.count(b"\n") + 1
+    _limits.check("rows", lines, f"the file has {lines:,} lines", file=path)
+    fields = data.count(b",", 0, max(data.find(b"\n"), 0)) + 1
+    need = 2 * len(data) + 16 * lines * fields
+    _limits.ask_memory(need, "reading this table", "split the file", file=path)
 
 
 def _parse(data: pa.Buffer, request: Request) -> pa.Table:
@@ -114,8 +126,8 @@ def _infer(column: pa.ChunkedArray, kinds: tuple[str, ...]) -> pa.ChunkedArray:
     return column
 
 
-def write_csv(streams: StreamSet, path: Path, target: Path) -> None:
-    """Write a stream set to ``path``, which will be moved to ``target``, as CSV."""
+def write_csv(streams: StreamSet, file: BinaryIO, target: Path) -> None:
+    """Write a stream set as CSV into ``file``, which will become ``target``."""
     table = to_table(streams)
     for i, (name, kind) in enumerate(zip(table.column_names, table.schema.types, strict=True)):
         if pa.types.is_dictionary(kind):
@@ -125,10 +137,10 @@ def write_csv(streams: StreamSet, path: Path, target: Path) -> None:
     try:
         if is_gzip(target):
             # No name and no time in the header: the same streams give the same bytes.
-            with open(path, "wb") as raw, gzip.GzipFile("", "wb", fileobj=raw, mtime=0) as packed:
+            with gzip.GzipFile("", "wb", fileobj=file, mtime=0) as packed:
                 arrow_csv.write_csv(table, packed)
         else:
-            arrow_csv.write_csv(table, str(path))
+            arrow_csv.write_csv(table, file)
     except pa.ArrowException as error:
         raise DataError(
             f"CSV cannot hold these columns: {error}",

@@ -13,13 +13,14 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import numpy as np
 
+from retrodict.errors import show
 from retrodict.events.io.event_lists import from_splits
 from retrodict.events.io.files import inner_suffix, read_text
-from retrodict.events.io.jsonl import read_lines, write_text
+from retrodict.events.io.jsonl import read_lines, write_lines
 from retrodict.events.io.records import (
     Record,
     assemble,
@@ -30,6 +31,7 @@ from retrodict.events.io.records import (
     use_num_types,
 )
 from retrodict.events.io.request import Request, check_types_argument
+from retrodict.events.plain import parse_json
 from retrodict.events.stream_set import StreamSet
 from retrodict.events.time_axis import TimeAxis
 
@@ -75,8 +77,8 @@ def read_easytpp(path: Path, request: Request) -> StreamSet:
     if inner_suffix(path) in (".jsonl", ".ndjson"):
         return from_records(read_lines(path, request), request)
     try:
-        value = json.loads(read_text(path))
-    except (json.JSONDecodeError, RecursionError) as error:
+        value = parse_json(read_text(path))
+    except ValueError as error:
         lines = isinstance(error, json.JSONDecodeError) and error.msg == "Extra data"
         if lines:  # Hugging Face writes JSON Lines into .json files
             return from_records(read_lines(path, request), request)
@@ -84,13 +86,13 @@ def read_easytpp(path: Path, request: Request) -> StreamSet:
     return from_objects(value, request)
 
 
-def write_easytpp(streams: StreamSet, path: Path, target: Path) -> None:
-    """Write EasyTPP records to ``path``, which will be moved to ``target``: JSON, or JSON Lines."""
+def write_easytpp(streams: StreamSet, file: BinaryIO, target: Path) -> None:
+    """Write EasyTPP records into ``file``, which will become ``target``: JSON, or JSON Lines."""
     texts = [json.dumps(record) for record in to_easytpp(streams)]
     if inner_suffix(target) in (".jsonl", ".ndjson"):
-        write_text("".join(text + "\n" for text in texts), path, target)
+        write_lines("".join(text + "\n" for text in texts), file, target)
     else:
-        write_text("[" + ",\n".join(texts) + "]\n", path, target)
+        write_lines("[" + ",\n".join(texts) + "]\n", file, target)
 
 
 def from_objects(value: Any, request: Request) -> StreamSet:
@@ -139,12 +141,15 @@ def _record(position: int, row: int, value: Any, request: Request) -> Record:
     name = value.get("seq_idx", position)
     name = name.item() if isinstance(name, np.generic) else name
     if type(name) not in (str, int):
-        raise request.error(f"seq_idx is {name!r}, not an integer", "give each record its number", row=row)
+        raise request.error(f"seq_idx is {show(name)}, not an integer", "give each record its number", row=row)
+    request.count_rows(value["time_since_start"])
     times = read_times(value["time_since_start"], "time_since_start", row, name, request)
     types = read_types(value["type_event"], "type_event", row, name, request)
-    if "seq_len" in value and value["seq_len"] != len(times):
+    length = value.get("seq_len", len(times))
+    length = length.item() if isinstance(length, np.generic) else length
+    if type(length) not in (int, float) or length != len(times):
         raise request.error(
-            f"seq_len is {value['seq_len']}, but there are {len(times)} times", "correct seq_len",
+            f"seq_len is {show(length)}, but there are {len(times)} times", "correct seq_len",
             stream=name, row=row,
         )  # fmt: skip
     return check_same_length(Record(row, name, times, types, None, None, {}), request)

@@ -13,6 +13,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from retrodict.errors import show
 from retrodict.events.io.records import (
     Record,
     assemble,
@@ -42,19 +43,19 @@ def _choose_split(value: Mapping[str, Any], request: Request) -> str:
     if request.split is not None:
         if request.split not in present:
             raise request.error(
-                f"there is no split {request.split!r}; there are {', '.join(present) or 'none'}",
+                f"there is no split {request.split!r}; there are {', '.join(present[:20]) or 'none'}",
                 "pass split= with one of those",
             )
         return request.split
     if not present:
-        keys = ", ".join(repr(key) for key in value) or "none"
+        keys = ", ".join(show(key) for key in list(value)[:20]) or "none"
         raise request.error(
             f"no streams were found; the keys are {keys}",
             "give a dict with 'seqs', or with splits such as 'train', each a list of streams",
         )
     if len(present) > 1:
         raise request.error(
-            f"there are several splits: {', '.join(present)}", f'choose one, such as split="{present[0]}"'
+            f"there are several splits: {', '.join(present[:20])}", f'choose one, such as split="{present[0]}"'
         )
     return present[0]
 
@@ -70,6 +71,7 @@ def _record(position: int, events: Any, size: int | None, request: Request) -> R
         raise request.error(
             f"an object of type {type(events).__name__} is not a list of events", "give each stream as a list", row=row
         )
+    request.count_rows(events)
     for nth, event in enumerate(events, start=1):
         for key in _EVENT_KEYS:
             if not isinstance(event, Mapping) or key not in event:

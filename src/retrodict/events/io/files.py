@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
-import gzip
+import io
+import os
+import stat
 import zlib
 from pathlib import Path
+from typing import BinaryIO
 
+from retrodict import _limits
 from retrodict.errors import DataError
 
 SUFFIXES = {
@@ -19,6 +23,9 @@ SUFFIXES = {
     ".pickle": "pickle",
 }
 FORMATS = ("csv", "parquet", "jsonl", "easytpp", "pickle")
+_GZIP = 31  # zlib's word for a gzip header
+_PIECE = 1 << 20
+_ANYWAY = 32 << 20  # bytes that any file may expand to
 
 
 def find_format(path: Path, format: str | None) -> str:
@@ -48,25 +55,59 @@ def is_gzip(path: Path) -> bool:
 
 
 def read_bytes(path: Path) -> bytes:
-    """The contents of a file, decompressed if its name ends in .gz; never empty."""
+    """The contents of a file, decompressed if its name ends in .gz; never empty, and within the limits."""
     try:
-        raw = path.read_bytes()
+        with open_regular(path) as file:
+            length = os.fstat(file.fileno()).st_size
+            _limits.check("bytes", length, f"the file has {length:,} bytes", file=path)
+            data = _expand(path, file) if is_gzip(path) and length else file.read()
     except OSError as error:
         raise cannot_read(path, error) from error
-    if raw and is_gzip(path):
-        try:
-            raw = gzip.decompress(raw)
-        except EOFError as error:
-            raise DataError("the gzip file is cut off", file=path, remedy="copy or download the file again") from error
-        except (OSError, zlib.error) as error:
-            raise DataError(
-                "the name ends in .gz, but the contents are not (or are damaged) gzip",
-                file=path,
-                remedy="copy the file again, or remove .gz from its name if it is not compressed",
-            ) from error
-    if not raw:
+    if not data:
         raise DataError("the file is empty", file=path, remedy="give a file with at least one event")
-    return raw
+    return data
+
+
+def open_regular(path: Path) -> BinaryIO:
+    """A file opened for reading; what is not a file on a disk (a pipe, a device) is refused, and never waited for."""
+    descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0))
+    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+        os.close(descriptor)
+        raise DataError("this is not a regular file", file=path, remedy="copy its contents into a file")
+    return os.fdopen(descriptor, "rb")
+
+
+def _expand(path: Path, file: BinaryIO) -> bytes:
+    """What a gzip file holds, piece by piece, so that a small file that would fill the memory is found in time."""
+    expanded, read = io.BytesIO(), 0
+    stream = zlib.decompressobj(_GZIP)
+    try:
+        while piece := file.read(_PIECE):
+            read += len(piece)
+            while piece:
+                if stream.eof:  # another part follows, or padding
+                    piece = piece.lstrip(b"\0")
+                    stream = zlib.decompressobj(_GZIP) if piece else stream
+                    continue
+                expanded.write(stream.decompress(piece, _PIECE))
+                piece = stream.unused_data if stream.eof else stream.unconsumed_tail
+                _check_growth(path, expanded.tell(), read - len(piece))
+    except zlib.error as error:
+        raise DataError(
+            "the name ends in .gz, but the contents are not (or are damaged) gzip",
+            file=path,
+            remedy="copy the file again, or remove .gz from its name if it is not compressed",
+        ) from error
+    if not stream.eof:
+        raise DataError("the gzip file is cut off", file=path, remedy="copy or download the file again")
+    return expanded.getvalue()
+
+
+def _check_growth(path: Path, expanded: int, read: int) -> None:
+    if expanded > _ANYWAY:
+        ratio = expanded // max(read, 1)
+        _limits.check("ratio", ratio, f"the file expands to {ratio:,} times its size", file=path)
+        _limits.check("bytes", expanded, f"the file expands to {expanded:,} bytes or more", file=path)
 
 
 def read_text(path: Path) -> str:

@@ -14,12 +14,12 @@ import contextlib
 import gzip
 import json
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import numpy as np
 from numpy.typing import NDArray
 
-from retrodict.errors import DataError
+from retrodict.errors import DataError, show
 from retrodict.events.io.files import is_gzip, read_text
 from retrodict.events.io.records import (
     Record,
@@ -30,6 +30,7 @@ from retrodict.events.io.records import (
     refuse_table_arguments,
 )
 from retrodict.events.io.request import Request
+from retrodict.events.plain import parse_json
 from retrodict.events.stream_set import StreamSet
 from retrodict.events.time_axis import TimeAxis
 
@@ -41,8 +42,8 @@ def read_lines(path: Path, request: Request) -> list[tuple[int, dict[str, Any]]]
         if not line.strip():
             continue
         try:
-            value = json.loads(line)
-        except (ValueError, RecursionError) as error:
+            value = parse_json(line)
+        except ValueError as error:
             reason = error.msg if isinstance(error, json.JSONDecodeError) else str(error)
             raise request.error(
                 f"the line is not JSON ({reason})", "put one complete JSON object on each line", row=number
@@ -80,7 +81,7 @@ def read_jsonl(path: Path, request: Request) -> StreamSet:
 def _record(position: int, row: int, value: dict[str, Any], request: Request) -> Record:
     name = value.get("id", position)
     if type(name) not in (str, int):
-        raise request.error(f"the id {name!r} is not text or an integer", "give a simple id", row=row)
+        raise request.error(f"the id {show(name)} is not text or an integer", "give a simple id", row=row)
     for key in ("times", "types"):
         if key not in value:
             raise request.error(
@@ -90,6 +91,7 @@ def _record(position: int, row: int, value: dict[str, Any], request: Request) ->
                 row=row,
             )
     start, end = _horizon(value, row, name, request)
+    request.count_rows(value["times"])
     times = read_times(value["times"], "times", row, name, request)
     types = read_types(value["types"], "types", row, name, request)
     columns = value.get("columns", {})
@@ -108,7 +110,7 @@ def _horizon(value: dict[str, Any], row: int, name: str | int, request: Request)
     if isinstance(horizon, list) and len(horizon) == 2 and all(type(x) in (int, float) for x in horizon):
         with contextlib.suppress(OverflowError):  # an integer may have hundreds of digits
             return float(horizon[0]), float(horizon[1])
-    problem = "the key 'horizon' is missing" if horizon is None else f"the horizon {horizon!r} is malformed"
+    problem = "the key 'horizon' is missing" if horizon is None else f"the horizon {show(horizon)} is malformed"
     remedy = 'write "horizon": [start, end], two numbers, or pass start= and end='
     raise request.error(problem, remedy, stream=name, row=row)
 
@@ -127,7 +129,7 @@ def _axis(objects: list[tuple[int, dict[str, Any]]], unit: str | None, request: 
         recorded = TimeAxis.from_dict({} if first is None else first)
     except (ValueError, AttributeError) as error:
         raise request.error(
-            f"'axis' is malformed: {first!r}", "give it only unit, origin and timezone", row=objects[0][0]
+            f"'axis' is malformed: {show(first)}", "give it only unit, origin and timezone", row=objects[0][0]
         ) from error
     if recorded.is_calendar and request.unit not in (None, recorded.unit):
         raise request.error(
@@ -145,8 +147,8 @@ def _use_meta(path: Path, request: Request) -> str | None:
     remedy = "repair or remove the file, or pass both types= and unit= and it will not be read"
     text = read_text(path)
     try:
-        facts = json.loads(text)
-    except (ValueError, RecursionError) as error:
+        facts = parse_json(text)
+    except ValueError as error:
         raise meta.error("this is not JSON", remedy) from error
     if not isinstance(facts, dict):
         raise meta.error("this is not a JSON object", remedy)
@@ -163,8 +165,8 @@ def _use_meta(path: Path, request: Request) -> str | None:
     return unit
 
 
-def write_jsonl(streams: StreamSet, path: Path, target: Path) -> None:
-    """Write a stream set to ``path``, which will be moved to ``target``, as JSON Lines."""
+def write_jsonl(streams: StreamSet, file: BinaryIO, target: Path) -> None:
+    """Write a stream set as JSON Lines into ``file``, which will become ``target``."""
     axis = streams.axis
     lines = []
     for stream in streams:
@@ -184,7 +186,7 @@ def write_jsonl(streams: StreamSet, path: Path, target: Path) -> None:
         if axis != TimeAxis():
             value["axis"] = axis.to_dict()
         lines.append(_dump(value, target))
-    write_text("".join(lines), path, target)
+    write_lines("".join(lines), file, target)
 
 
 def _plain(column: NDArray[Any]) -> list[Any]:
@@ -214,8 +216,8 @@ def _dump(value: dict[str, Any], target: Path) -> str:
         ) from error
 
 
-def write_text(text: str, path: Path, target: Path) -> None:
-    """Write UTF-8 text to ``path``, gzipped if the name of ``target`` asks for it."""
+def write_lines(text: str, file: BinaryIO, target: Path) -> None:
+    """Write UTF-8 text into ``file``, gzipped if the name of ``target`` asks for it."""
     data = text.encode()
     # No time in the header: the same streams give the same bytes.
-    path.write_bytes(gzip.compress(data, mtime=0) if is_gzip(target) else data)
+    file.write(gzip.compress(data, mtime=0) if is_gzip(target) else data)

@@ -12,6 +12,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from retrodict import _limits
+from retrodict.errors import DataError
 from retrodict.events.io.arrow_columns import (
     column_values,
     flatten,
@@ -56,8 +58,10 @@ def read_table(table: Mapping[str, Any], num_rows: int, request: Request) -> Str
     check_timezone(request.timezone, "timezone=", request)
     if not num_rows and request.axis is None:
         raise request.error("there are no rows", "give a table with at least one event")
+    _limits.check("rows", num_rows, f"the table has {num_rows:,} rows", file=request.file)
     roles = find_roles(table, request)
     codes, ids = _streams(table, num_rows, roles, request)
+    _limits.check("streams", len(ids), f"there are {len(ids):,} streams", file=request.file)
     places = Places(request.file, np.arange(1, num_rows + 1), codes, ids)
     start = _bound_column(table, roles.start, "start", request, places)
     end = _bound_column(table, roles.end, "end", request, places)
@@ -245,7 +249,13 @@ def _extra_values(column: Any, events: NDArray[np.int64]) -> NDArray[Any]:
     if isinstance(column, np.ndarray):
         return column[events]
     column = flatten(column)
-    return column_values(column.take(events) if len(events) < len(column) else column)
+    try:
+        return column_values(column.take(events) if len(events) < len(column) else column)
+    except (OverflowError, ValueError) as error:  # Python's dates end in the year 9999
+        raise DataError(
+            f"a column of {column.type} holds values beyond what Python knows ({error})",
+            remedy="leave the column out, or convert it to text",
+        ) from error
 
 
 def _extra_names(roles: Roles, request: Request) -> dict[str, str]:

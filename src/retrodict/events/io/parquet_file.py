@@ -7,27 +7,32 @@ metadata under ``retrodict``, so that a written file reads back equal without an
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
+from typing import Any, BinaryIO
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
+from numpy.typing import NDArray
 
+from retrodict import _limits
 from retrodict.errors import DataError
-from retrodict.events.io.files import cannot_read
+from retrodict.events.io.files import cannot_read, open_regular
 from retrodict.events.io.request import Request
 from retrodict.events.io.tables import from_arrow, to_table
+from retrodict.events.plain import parse_json
 from retrodict.events.stream_set import StreamSet
 from retrodict.events.time_axis import TimeAxis
 
 _KEY = b"retrodict"
+_SMALL = 1 << 30  # bytes of text in one column
 
 
 def read_parquet(path: Path, request: Request) -> StreamSet:
     """A stream set from a Parquet file, ours or anybody's."""
     try:
-        if not path.stat().st_size:
-            raise DataError("the file is empty", file=path, remedy="give a file with at least one event")
-        table = pq.ParquetFile(path).read()
+        table = _read(path)
         table.validate(full=True)  # a damaged file may hold indices and text that crash whoever uses them
         for field in table.schema:  # names that are not UTF-8 show only when they are looked at
             _ = field.name, getattr(field.type, "tz", None)
@@ -43,6 +48,61 @@ def read_parquet(path: Path, request: Request) -> StreamSet:
     return from_arrow(table, request)
 
 
+def _read(path: Path) -> pa.Table:
+    """All rows, once what the file says of its own size is known to fit.
+
+    A few kilobytes of dictionary-encoded text may stand for gigabytes: text is read as it is encoded, and spread out
+    when its true size is known.
+    """
+    with open_regular(path) as raw:
+        if not os.fstat(raw.fileno()).st_size:
+            raise DataError("the file is empty", file=path, remedy="give a file with at least one event")
+        about = pq.ParquetFile(raw)
+        rows, schema = about.metadata.num_rows, about.schema_arrow
+        _limits.check("rows", rows, f"the file says that it has {rows:,} rows", file=path)
+        groups = [about.metadata.row_group(number) for number in range(about.metadata.num_row_groups)]
+        need = 8.0 * rows * len(schema) + sum(max(group.total_byte_size, 0) for group in groups)
+        _limits.ask_memory(need, "reading this file", "split the file", file=path)
+        texts = [field.name for field in schema if _is_text(field.type)]
+        raw.seek(0)
+        table = pq.ParquetFile(raw, read_dictionary=texts).read()
+    for name in texts:
+        table = _spread(table, name, path)
+    return table
+
+
+def _is_text(kind: pa.DataType) -> bool:
+    return any(test(kind) for test in (pa.types.is_string, pa.types.is_large_string, pa.types.is_binary))
+
+
+def _spread(table: pa.Table, name: str, path: Path) -> pa.Table:
+    """A column of text as text, if that fits into the memory."""
+    at = table.column_names.index(name)
+    column = table.column(at)
+    if not pa.types.is_dictionary(column.type):
+        return table
+    column.validate(full=True)
+    longest = sum((pc.max(pc.binary_length(chunk.dictionary)).as_py() or 0) * len(chunk) for chunk in column.chunks)
+    if longest > _SMALL:
+        longest = sum(
+            pc.sum(pc.binary_length(chunk.dictionary).take(chunk.indices)).as_py() or 0 for chunk in column.chunks
+        )
+    _limits.ask_memory(longest + 8 * len(column), f"column {name!r}", "leave the column out", file=path)
+    kind = column.type.value_type
+    large = {pa.string(): pa.large_string(), pa.binary(): pa.large_binary()}.get(kind, kind)
+    return table.set_column(at, name, column.cast(kind if longest < _SMALL else large))
+
+
+def read_columns(path: Path) -> dict[str, NDArray[Any]]:
+    """The columns of a Parquet file, whatever they are, as arrays [R]; lists become objects."""
+    try:
+        table = _read(path)
+        table.validate(full=True)
+        return {name: table[name].to_numpy() for name in table.column_names}
+    except pa.ArrowException as error:
+        raise _damaged(path, error) from error
+
+
 def _damaged(path: Path, error: Exception) -> DataError:
     reason = str(error).splitlines()[0].rstrip(".")
     return DataError(
@@ -55,7 +115,7 @@ def _damaged(path: Path, error: Exception) -> DataError:
 def _use_metadata(written: bytes, request: Request) -> None:
     """Take from the file what the caller did not give."""
     try:
-        facts = json.loads(written)
+        facts = parse_json(written)
         axis = TimeAxis.from_dict(facts["axis"])
         types = tuple(str(name) for name in facts["types"])
     except (ValueError, KeyError, TypeError, AttributeError) as error:
@@ -68,12 +128,12 @@ def _use_metadata(written: bytes, request: Request) -> None:
         request.types = types
 
 
-def write_parquet(streams: StreamSet, path: Path, target: Path) -> None:
-    """Write a stream set to ``path``, which will be moved to ``target``, as Parquet."""
+def write_parquet(streams: StreamSet, file: BinaryIO, target: Path) -> None:
+    """Write a stream set as Parquet into ``file``, which will become ``target``."""
     facts = {"types": list(streams.types), "axis": streams.axis.to_dict()}
     table = to_table(streams).replace_schema_metadata({_KEY: json.dumps(facts).encode()})
     try:
-        pq.write_table(table, path)
+        pq.write_table(table, file)
     except (pa.ArrowException, ValueError) as error:
         raise DataError(
             f"Parquet cannot hold these columns: {error}",

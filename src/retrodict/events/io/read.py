@@ -7,7 +7,7 @@
 | pandas, Polars, Arrow, ``.csv``, ``.parquet`` | one row an event |
 | ``.jsonl`` | one stream a line |
 | ``.json``, a list, a dict | EasyTPP |
-| ``.pkl`` | old neural Hawkes and EasyTPP pickles, through an allow-list |
+| ``.pkl`` | old neural Hawkes and EasyTPP pickles, read as data |
 
 CSV, JSON and pickles may be gzipped (``.csv.gz``).
 """

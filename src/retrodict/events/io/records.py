@@ -8,6 +8,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from retrodict import _limits
+from retrodict.errors import show
 from retrodict.events.io.columns import column_from_list
 from retrodict.events.io.ragged import (
     Grouping,
@@ -21,8 +23,6 @@ from retrodict.events.io.request import Places, Request
 from retrodict.events.io.vocabulary import index_integers, index_labels
 from retrodict.events.stream_set import StreamSet
 from retrodict.events.time_axis import TimeAxis
-
-MOST_TYPES = 1_000_000  # each gets a name; a damaged number should not fill the memory
 
 
 class Record(NamedTuple):
@@ -43,7 +43,7 @@ def read_times(values: Any, key: str, row: int, name: Hashable, request: Request
     for position, value in enumerate(flat):
         if type(value) not in (int, float):
             raise request.error(
-                f"event {position + 1}: the time {value!r} in {key!r} is not a number",
+                f"event {position + 1}: the time {show(value)} in {key!r} is not a number",
                 "give every event a number as its time",
                 stream=name,
                 row=row,
@@ -64,7 +64,7 @@ def read_types(values: Any, key: str, row: int, name: Hashable, request: Request
         known = type(value) is str or (type(value) is int and abs(value) < 2**63)
         if not known or type(value) is not type(flat[0]):
             raise request.error(
-                f"event {position + 1}: the type {value!r} in {key!r} is not "
+                f"event {position + 1}: the type {show(value)} in {key!r} is not "
                 + (f"a {type(flat[0]).__name__} like the first" if known else "a name or an integer"),
                 "give all types as names, or all as integers",
                 stream=name,
@@ -96,6 +96,7 @@ def check_same_length(record: Record, request: Request) -> Record:
 
 def assemble(records: Sequence[Record], request: Request, axis: TimeAxis) -> StreamSet:
     """Check the records, sort their events and put them together."""
+    _limits.check("streams", len(records), f"there are {len(records):,} streams", file=request.file)
     _refuse_repeated_ids(records, request)
     ids = [record.id for record in records]
     lengths = np.array([len(record.times) for record in records], dtype=np.int64)
@@ -227,12 +228,11 @@ def use_num_types(sizes: Sequence[tuple[int | None, Any]], request: Request) -> 
         size = size.item() if isinstance(size, np.generic) else size
         if size is None:
             continue
-        if type(size) is not int or not 1 <= size <= MOST_TYPES:
+        if type(size) is not int or size < 1:
             raise request.error(
-                f"the number of types (dim_process) is {size!r}",
-                f"give a whole number from 1 to {MOST_TYPES}",
-                row=row,
+                f"the number of types (dim_process) is {show(size)}", "give a whole number of at least 1", row=row
             )
+        _limits.check("types", size, f"the number of types (dim_process) is {size}", file=request.file, row=row)
         if known is not None and size != known:
             raise request.error(
                 f"the number of types (dim_process) is {size}, but {known} before",

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from retrodict import _limits
 from retrodict.errors import DataError, DataNotice
 from retrodict.events.time_axis import TimeAxis
 
@@ -33,6 +34,21 @@ class Request:
     split: str | None = None
     axis: TimeAxis | None = None
     notices: list[str] = field(default_factory=list)
+    rows: int = 0
+    most_rows: int | None = None
+
+    def count_rows(self, events: Any) -> None:
+        """Count the events of a stream before they are read.
+
+        There cannot be more than ``most_rows``, the bytes of the source, unless it refers to the same list many times.
+        """
+        self.rows += len(events) if hasattr(events, "__len__") else 1
+        _limits.check("rows", self.rows, f"there are {self.rows:,} events or more", file=self.file)
+        if self.most_rows is not None and self.rows > self.most_rows:
+            raise self.error(
+                f"there are {self.rows:,} events or more, which a file of {self.most_rows:,} bytes cannot hold: it "
+                "refers to the same lists again and again", "write each stream once",
+            )  # fmt: skip
 
     def error(
         self,

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from retrodict import _limits
 from retrodict.events.io.request import Places, Request
 from retrodict.events.stream_set import describe_types
 
@@ -27,6 +28,14 @@ def sort_names(names: Sequence[str]) -> list[str]:
     return sorted(names)
 
 
+def check_num_types(number: int, request: Request) -> None:
+    """Refuse a vocabulary beyond the limit: mostly it is a column that does not hold types."""
+    _limits.check(
+        "types", number, f"there are {number:,} different types", file=request.file,
+        hint="give the column that holds the types (type=); ",
+    )  # fmt: skip
+
+
 def index_labels(
     codes: NDArray[np.int64],
     labels: Sequence[str],
@@ -41,6 +50,7 @@ def index_labels(
     """
     names = request.types
     if names is None:
+        check_num_types(len(labels), request)
         names = tuple(labels if ordered else sort_names(labels))
     position = {name: k for k, name in enumerate(names)}
     table = np.array([position.get(label, -1) for label in labels], dtype=np.int64)
@@ -81,6 +91,7 @@ def index_integers(
             )
         return values, request.types
     distinct, codes = np.unique(values, return_inverse=True)
+    check_num_types(len(distinct), request)
     highest = int(distinct[-1]) if len(distinct) else -1
     if highest < max(64, 2 * len(distinct)):
         return values, tuple(str(k) for k in range(highest + 1))

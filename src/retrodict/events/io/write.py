@@ -5,9 +5,10 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 from pathlib import Path
+from typing import BinaryIO
 
 from retrodict.errors import DataError
-from retrodict.events.atomic import atomic_path
+from retrodict.events.atomic import atomic_file
 from retrodict.events.io.files import find_format, is_gzip
 from retrodict.events.stream_set import StreamSet
 
@@ -25,18 +26,11 @@ def write_events(streams: StreamSet, path: str | os.PathLike[str], format: str |
         )
     target = Path(path)
     write = _writer(find_format(target, format), target)
-    try:
-        with atomic_path(target) as temporary:
-            write(streams, temporary, target)
-    except OSError as error:
-        raise DataError(
-            f"the file cannot be written: {error.strerror or error}",
-            file=target,
-            remedy="check the path, its permissions and the space on the disk",
-        ) from error
+    with atomic_file(target) as file:
+        write(streams, file, target)
 
 
-def _writer(format: str, target: Path) -> Callable[[StreamSet, Path, Path], None]:
+def _writer(format: str, target: Path) -> Callable[[StreamSet, BinaryIO, Path], None]:
     if format == "csv":
         from retrodict.events.io.csv_file import write_csv as write
     elif format == "parquet" and not is_gzip(target):

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from retrodict.events.atomic import atomic_path, make_folder
+from retrodict.events.atomic import atomic_file, make_folder
 from retrodict.experiments.scale import kind_of
 
 FILTERING, SMOOTHING, OTHER = "#2166ac", "#c0282d", "#7a7a7a"
@@ -64,7 +64,7 @@ def _no_ticks() -> Any:
 def save(figure: Any, path: Path) -> Path:
     """Write a PNG, whole or not at all."""
     make_folder(path.parent)
-    with atomic_path(path) as side:
+    with atomic_file(path) as side:
         figure.savefig(side, dpi=130, format="png")
     return path
 

@@ -25,7 +25,7 @@ from retrodict.smc.engines.gpu.draw import DONE, EVENTS, HIGHEST, LIMIT, NEXT, R
 from retrodict.smc.engines.gpu.history import unroll
 from retrodict.smc.engines.gpu.meet import meet
 from retrodict.smc.engines.gpu.read import copy, read
-from retrodict.smc.sampler import Options, Run
+from retrodict.smc.sampler import Options, Run, runaway_message
 
 _ROUNDS = 4  # a replay; even, since waiting rows are listed in two lists that take turns
 _STEPS = 8  # of the right-to-left pass a replay
@@ -246,10 +246,7 @@ class Sweep:
                 seen = self.looks[number % 2]
             tally = seen.tolist()
             if tally[RUNAWAY.value]:
-                raise RunawayError(
-                    f"a particle proposed more than {options.max_events:,} missing events in a stream. The model may "
-                    "be explosive, or a missing rate too close to 1 for it; raise max_events if so many are plausible."
-                )
+                raise RunawayError(runaway_message(options.max_events))
             if tally[DONE.value] >= tally[STREAMS.value]:
                 return
             self._make_room(tally[EVENTS.value])

@@ -1,0 +1,95 @@
+"""One writer a folder: a lock that names its holder and that ends with its process, however that ends."""
+
+from __future__ import annotations
+
+import datetime
+import os
+import socket
+import sys
+import threading
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+from retrodict.errors import BusyError, DataNotice
+from retrodict.events.atomic import make_folder
+
+_held: dict[tuple[int, str], int] = {}  # by thread and folder: how often it is held
+
+
+@contextmanager
+def lock_folder(path: str | os.PathLike[str]) -> Iterator[None]:
+    """Hold a folder (made if need be) for the block; BusyError, with the holder's name, where another has it.
+
+    A thread may hold a folder more than once.
+    """
+    folder = make_folder(path)
+    key = threading.get_ident(), os.path.realpath(folder)
+    if key in _held:
+        _held[key] += 1
+        try:
+            yield
+        finally:
+            _held[key] -= 1
+        return
+    file = folder / ".lock"
+    descriptor = _acquire(file)
+    _held[key] = 1
+    try:
+        yield
+    finally:
+        del _held[key]
+        if descriptor is not None:
+            with suppress(OSError):
+                file.unlink()
+            os.close(descriptor)
+
+
+def _acquire(file: Path) -> int | None:
+    """An open, locked descriptor that holds the holder's name; None where locks are not supported."""
+    try:
+        import fcntl
+    except ImportError:  # not on Windows: files are still written whole, but two writers are not told of each other
+        return None
+    while True:
+        try:
+            descriptor = os.open(file, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o666)
+        except OSError as error:
+            _go_without(file, error)
+            return None
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            holder = os.read(descriptor, 400).decode("utf-8", "replace").strip()
+            os.close(descriptor)
+            raise BusyError(
+                f"{file.parent} is in use by {holder or 'another process'}. Wait until it has finished, stop it, or "
+                "give another folder."
+            ) from None
+        except OSError as error:
+            os.close(descriptor)
+            _go_without(file, error)
+            return None
+        with suppress(OSError):
+            if os.stat(file).st_ino == os.fstat(descriptor).st_ino:  # not one that its holder removed just now
+                break
+        os.close(descriptor)
+    with suppress(OSError):  # the lock holds without a name, too
+        os.ftruncate(descriptor, 0)
+        os.write(descriptor, _name().encode())
+    return descriptor
+
+
+def _go_without(file: Path, error: OSError) -> None:
+    warnings.warn(
+        f"{file.parent} cannot be locked ({error.strerror}): see to it that no other process writes there",
+        DataNotice,
+        stacklevel=4,
+    )
+
+
+def _name() -> str:
+    command = " ".join([Path(sys.argv[0]).name, *sys.argv[1:]])[:200] if sys.argv and sys.argv[0] else "Python"
+    since = datetime.datetime.now().astimezone().isoformat(timespec="seconds")
+    return f"process {os.getpid()} on {socket.gethostname()} ({command}, since {since})"

@@ -1,0 +1,232 @@
+"""Full disks, lost folders, signals and two writers: ordinary errors, and nothing that was there is lost."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import retrodict as rd
+from retrodict.cli import app
+from retrodict.errors import RetrodictError, WriteError
+from retrodict.events import atomic
+from retrodict.missingness.spec import write_missing
+from retrodict.report.picture import draw_imputation
+from retrodict.smc.store import write_draws
+
+MODEL = rd.Hawkes([0.5, 0.3], [[0.3, 0.2], [0.1, 0.2]], 1.5)
+STREAMS = rd.simulate(MODEL, 30, end=5.0, seed=0)
+OBSERVED, HIDDEN = rd.ByType(0.5).censor(STREAMS, seed=1)
+POSTERIOR = rd.impute(OBSERVED, rd.Filtering(MODEL, rd.ByType(0.5)), 5)
+
+
+class Disk:
+    """A disk on which the ``fails``-th call that writes finds no space."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.calls, self.fails = 0, 0
+        open_new = atomic.open_new
+        monkeypatch.setattr(atomic, "_sync_folder", lambda path: None)  # after the file is safe, and may fail
+        monkeypatch.setattr(atomic, "open_new", lambda path: _File(open_new(self.step(path)), self))
+        for name in ("fsync", "replace"):
+            real = getattr(os, name)
+            monkeypatch.setattr(os, name, lambda *given, real=real: real(*self.step(given)))
+
+    def step(self, given: Any) -> Any:
+        self.calls += 1
+        if self.calls == self.fails:
+            raise OSError(28, "No space left on device")
+        return given
+
+
+class _File:
+    """A file whose writing the disk counts."""
+
+    def __init__(self, file: Any, disk: Disk) -> None:
+        self.file, self.disk = file, disk
+
+    def write(self, data: Any) -> Any:
+        return self.file.write(self.disk.step(data))
+
+    def flush(self) -> None:
+        self.file.flush()
+
+    def __enter__(self) -> _File:
+        return self
+
+    def __exit__(self, *_: Any) -> None:
+        self.file.close()
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.file, name)
+
+
+def command(*arguments: Any) -> None:
+    app([str(argument) for argument in arguments], standalone_mode=False)
+
+
+def fit_by_command(folder: Path) -> None:
+    rd.write_events(STREAMS, folder / "streams.csv")
+    command("fit", folder / "streams.csv", "--model", "poisson", "--epochs", 2, "-o", folder / "model")
+
+
+def impute_by_command(folder: Path) -> None:
+    MODEL.save(folder / "model")
+    rd.write_events(OBSERVED, folder / "in.csv")
+    command("impute", folder / "model", folder / "in.csv", "-m", 0.5, "--particles", 3, "-o", folder / "out.csv.gz")
+
+
+def evaluate_by_command(folder: Path) -> None:
+    for name, streams in (("truth", HIDDEN), ("guess", HIDDEN)):
+        rd.write_events(streams, folder / f"{name}.parquet")
+    command("evaluate", folder / "truth.parquet", folder / "guess.parquet", "-o", folder / "scores.json")
+
+
+def learn(folder: Path) -> None:
+    proposal = rd.Filtering(MODEL, rd.ByType(0.3))
+    rd.learn_missing(proposal, OBSERVED, rounds=1, particles=3, directory=folder / "learned")
+
+
+JOBS: dict[str, Callable[[Path], object]] = {
+    **{f"streams.{end}": lambda folder, end=end: rd.write_events(STREAMS, folder / f"s.{end}")
+       for end in ("csv", "csv.gz", "parquet", "jsonl", "jsonl.gz", "json")},
+    "a model": lambda folder: MODEL.save(folder / "model"),
+    "a proposal": lambda folder: rd.Filtering(MODEL, rd.ByType(0.5)).save(folder / "proposal"),
+    "a posterior": lambda folder: POSTERIOR.save(folder / "posterior"),
+    "draws": lambda folder: write_draws(POSTERIOR, folder / "draws.parquet"),
+    "a mechanism": lambda folder: write_missing(rd.ByType({"0": 0.5}), folder / "missing.yaml"),
+    "a picture": lambda folder: draw_imputation(POSTERIOR, HIDDEN[0], 0, folder / "a.png"),
+    "a fit": lambda folder: rd.fit(rd.Poisson, STREAMS, epochs=2, directory=folder / "fit", progress=False),
+    "a learned mechanism": learn,
+    "fit": fit_by_command,
+    "impute": impute_by_command,
+    "evaluate": evaluate_by_command,
+}  # fmt: skip
+
+
+def contents(folder: Path) -> dict[str, bytes]:
+    """All files but those that tell times."""
+    untold = ("metrics.csv", "run.json", "model.json", ".png", "last.safetensors", "best.safetensors")
+    files = [path for path in sorted(folder.rglob("*")) if path.is_file()]
+    return {str(path.relative_to(folder)): path.read_bytes() for path in files if not path.name.endswith(untold)}
+
+
+@pytest.mark.filterwarnings("ignore::retrodict.errors.DataNotice")
+@pytest.mark.parametrize("name", JOBS)
+def test_a_full_disk_at_every_write_call_in_turn(name, tmp_path, monkeypatch):
+    disk = Disk(monkeypatch)
+    (tmp_path / "good").mkdir()
+    JOBS[name](tmp_path / "good")
+    calls, expected = disk.calls, contents(tmp_path / "good")
+    assert calls >= 3
+    for number in range(1, calls + 1):
+        folder = tmp_path / str(number)
+        shutil.copytree(tmp_path / "good", folder)
+        for fit in (folder / "fit", folder / "model", folder / "learned"):
+            for file in ("run.json", "learned.json"):  # so that it is done again
+                (fit / file).unlink(missing_ok=True)
+        before = contents(folder)
+        disk.calls, disk.fails = 0, number
+        with pytest.raises(WriteError, match="No space left on device"):
+            JOBS[name](folder)
+        disk.fails = 0
+        after = contents(folder)
+        assert not [file for file in after if file.endswith((".tmp", ".lock"))]
+        for file, data in after.items():  # whole files, old or new
+            assert data in (before.get(file), expected.get(file)), (number, file)
+        JOBS[name](folder)
+        assert contents(folder) == expected, number
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="mounts a file system of Linux")
+@pytest.mark.parametrize("kilobytes", [4, 12, 40])
+def test_a_disk_that_is_really_full(kilobytes, tmp_path):
+    mount = ["mount", "-t", "tmpfs", "-o", f"size={kilobytes}k", "tmpfs", str(tmp_path)]
+    if shutil.which("mount") is None or subprocess.run(mount, capture_output=True).returncode:
+        pytest.skip("mounting a small file system is not allowed here")
+    try:
+        with pytest.raises(RetrodictError, match="No space left on device"):
+            [rd.fit(rd.Poisson, STREAMS, epochs=2, directory=tmp_path / str(i), progress=False) for i in range(20)]
+        assert not [name for _, _, names in os.walk(tmp_path) for name in names if name.endswith(".tmp")]
+    finally:
+        subprocess.run(["umount", str(tmp_path)], check=True)
+
+
+def test_a_folder_that_is_deleted_while_a_model_is_fitted(tmp_path, monkeypatch):
+    from retrodict.train import run
+
+    real = run.write_text
+
+    def lose(path: Path, text: str) -> None:
+        shutil.rmtree(tmp_path / "fit")
+        real(path, text)
+
+    monkeypatch.setattr(run, "write_text", lose)
+    with pytest.raises(WriteError, match=r"metrics\.csv: cannot write: No such file"):
+        rd.fit(rd.Poisson, STREAMS, epochs=2, directory=tmp_path / "fit", progress=False)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="/proc is of Linux")
+def test_a_folder_that_cannot_be_written():
+    with pytest.raises(WriteError, match="cannot make this folder"):
+        rd.fit(rd.Poisson, STREAMS, epochs=2, directory="/proc/retrodict", progress=False)
+
+
+def start_fit(folder: Path, epochs: int) -> subprocess.Popen[str]:
+    rd.write_events(STREAMS, folder / "streams.csv")
+    words = ["fit", "streams.csv", "--model", "hawkes", "--epochs", str(epochs), "--patience", "100000", "-o", "model"]
+    return subprocess.Popen(
+        [sys.executable, "-m", "retrodict", *words],
+        cwd=folder,
+        stderr=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+
+
+def wait_for_epoch(process: subprocess.Popen[str]) -> None:
+    assert process.stderr is not None
+    for line in process.stderr:
+        if line.startswith("epoch 2"):
+            return
+    raise AssertionError("the fit ended before its second epoch")
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_a_signal_ends_a_fit_in_words_and_a_second_writer_is_told_of_the_first(number, tmp_path):
+    with start_fit(tmp_path, 100_000) as process:
+        wait_for_epoch(process)
+        other = start_fit(tmp_path, 100_000)
+        _, message = other.communicate(timeout=60)
+        assert other.returncode == 2
+        assert f"is in use by process {process.pid} on " in message.replace("\n", " ")
+        process.send_signal(number)
+        _, message = process.communicate(timeout=60)
+    assert process.returncode == 130
+    assert "interrupted: run the same command again to go on after the last whole epoch" in message
+    assert "Traceback" not in message
+    assert (tmp_path / "model" / "checkpoints" / "last.safetensors").exists()
+
+
+def test_a_signal_while_imputing(tmp_path):
+    MODEL.save(tmp_path / "model")
+    rd.write_events(OBSERVED, tmp_path / "in.csv")
+    words = ["impute", "model", "in.csv", "-m", "0.5", "--particles", "20000", "--engine", "torch", "-o", "out.csv"]
+    with subprocess.Popen(
+        [sys.executable, "-m", "retrodict", *words], cwd=tmp_path, stderr=subprocess.PIPE, text=True
+    ) as job:
+        time.sleep(6)
+        job.send_signal(signal.SIGTERM)
+        _, message = job.communicate(timeout=60)
+    assert job.returncode == 130
+    assert "interrupted" in message
+    assert "Traceback" not in message
+    assert sorted(os.listdir(tmp_path)) == ["in.csv", "model"]
