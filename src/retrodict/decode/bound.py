@@ -1,15 +1,15 @@
-"""The dual bound: a certificate that no decode whatever has a risk below a number (docs/consensus.md, section 4).
+"""The dual bound: a certificate that no decode has a risk below a number (docs/consensus.md, section 4).
 
-Let every particle m value an event at time t at f_m(t), where -C_insert <= f_m <= C_delete and f_m changes by at
-most one per unit of time. To edit a decode z into z_m then costs at least the sum of f_m over z less its sum over
-z_m: a move from t to t' costs |t - t'| >= f_m(t) - f_m(t'), a deletion C_delete >= f_m(t), an insertion
+Let every particle m value an event at time t at f_m(t), its potential, where -C_insert <= f_m <= C_delete and f_m
+changes by at most one per unit of time. To edit a decode z into z_m then costs at least the sum of f_m over z less
+its sum over z_m: a move from t to t' costs |t - t'| >= f_m(t) - f_m(t'), a deletion C_delete >= f_m(t), an insertion
 C_insert >= -f_m(t'). Averaged over particles, with the price g(t) = sum_m w_m f_m(t) of a consensus event at t,
 
-    risk(z) >= sum of g over z + B,    B = -sum_m w_m (sum of f_m over z_m).
+    risk(z) >= (sum of g over z) + B,    B = -sum_m w_m (sum of f_m over z_m).
 
 If g >= 0 at every candidate, no decode has a risk below B, which does not mention z: the f_m are the certificate,
-anybody can check them, and a decode of risk B is optimal. If g < 0 somewhere, an event there may be worth adding.
-By duality the largest B is the least risk; the exact search finds such f_m, and here any f_m are made to comply.
+anybody can check them, and a decode whose risk is B is optimal. If g < 0 somewhere, an event there may pay. By
+duality the largest B is the least risk; ``exact.py`` finds such f_m, and ``bound`` makes any f_m comply.
 """
 
 from __future__ import annotations

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from numba import njit
@@ -88,9 +88,8 @@ def consensus(
     stretch; ``local`` is the paper's local search (Algorithm 3) from several ``starts``. ``level`` is
     that of the time intervals. The decode does not depend on the order of the particles.
     """
-    return tradeoff(particles, weights, [cost], method, level=level, tolerance=tolerance, rounds=rounds, starts=starts)[
-        0
-    ]
+    options: dict[str, Any] = {"level": level, "tolerance": tolerance, "rounds": rounds, "starts": starts}
+    return tradeoff(particles, weights, [cost], method, **options)[0]
 
 
 def tradeoff(
@@ -108,8 +107,8 @@ def tradeoff(
     _check_options(method, level, tolerance, rounds, starts)
     if method == "exact":
         starts = 1
-    else:  # one solve, for the bound alone
-        tolerance, rounds = np.inf, 1
+    else:
+        tolerance, rounds = np.inf, 1  # one solve, for the bound alone
     streams, w = check_particles(particles, weights)
     candidates = list_candidates(streams)
     results = []

@@ -80,17 +80,19 @@ class Candidates(NamedTuple):
 
 def list_candidates(streams: Sequence[EventStream]) -> Candidates:
     """The candidates of particles."""
-    times = np.concatenate([s.times for s in streams])
-    types = np.concatenate([s.types for s in streams])
-    lengths = np.array([len(s) for s in streams], dtype=np.int64)
-    offsets = np.concatenate([[0], np.cumsum(lengths)])
-    return _list_candidates(times, types, offsets, np.repeat(np.arange(len(streams)), lengths), np.argsort(times))
+    times = [s.times for s in streams]
+    every, types = np.concatenate(times), np.concatenate([s.types for s in streams])
+    offsets = np.array([0, *map(len, times)], dtype=np.int64).cumsum()
+    return _list_candidates(every, types, offsets, np.argsort(every))
 
 
 @entry_point
-def _list_candidates(times: Floats, types: Ints, offsets: Ints, owner: Ints, order: Ints) -> Candidates:
-    """The candidates of events [E] that belong to particles ``owner`` [E]; ``order`` [E] sorts ``times``."""
+def _list_candidates(times: Floats, types: Ints, offsets: Ints, order: Ints) -> Candidates:
+    """The candidates of particles that own events ``offsets[m]:offsets[m + 1]``; ``order`` [E] sorts ``times``."""
     size = len(times)
+    owner = np.empty(size, np.int64)
+    for m in range(len(offsets) - 1):
+        owner[offsets[m] : offsets[m + 1]] = m
     slot = np.zeros(types.max() + 2 if size else 1, np.int64)
     for e in range(size):
         slot[types[e] + 1] += 1
