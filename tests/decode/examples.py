@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from retrodict.decode.ensemble import Ensemble, check_particles, list_candidates, restrict
+from retrodict.decode.ensemble import Ensemble, check_particles, flatten, list_candidates, restrict
 from retrodict.events.stream import EventStream
 
 GOLDEN = Path(__file__).resolve().parents[2].parent / "shared" / "golden"
@@ -80,7 +80,7 @@ def posterior_like(
 def one_stretch(particles: list[list[float]], w: list[float]) -> Ensemble:
     """The ensemble of particles of one type, not cut anywhere."""
     streams, weights = check_particles([of_one_type(p) for p in particles], w)
-    candidates = list_candidates(streams)
+    candidates = list_candidates(*flatten(streams))
     return restrict(candidates, weights, candidates.offsets[:-1].copy(), 0, len(candidates.times))
 
 

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import pytest
 
-from retrodict.decode.ensemble import check_particles, list_candidates, next_cut, restrict
+from retrodict.decode.ensemble import check_particles, flatten, list_candidates, next_cut, restrict
 from tests.decode.examples import of_one_type, stream
 
 
 def test_stretches_are_cut_at_long_gaps_and_merge_equal_particles() -> None:
     particles = [of_one_type(p) for p in ([0.0, 9.0], [1.0, 9.0], [1.0], [1.0, 9.5])]
     streams, weights = check_particles(particles, [0.1, 0.2, 0.3, 0.4])
-    candidates = list_candidates(streams)
+    candidates = list_candidates(*flatten(streams))
     begin = candidates.offsets[:-1].copy()
     assert next_cut(candidates, 0, 2.0) == 2
     assert next_cut(candidates, 2, 2.0) == 4
@@ -23,10 +23,11 @@ def test_stretches_are_cut_at_long_gaps_and_merge_equal_particles() -> None:
 
 
 def test_candidates_are_distinct_and_sorted_by_type_and_time() -> None:
-    found = list_candidates([stream([(1, 2.0), (0, 3.0)]), stream([]), stream([(0, 3.0), (0, 3.0), (1, 1.0)])])
+    particles = [stream([(1, 2.0), (0, 3.0)]), stream([]), stream([(0, 3.0), (0, 3.0), (1, 1.0)])]
+    found = list_candidates(*flatten(particles))
     assert found.types.tolist() == [0, 1, 1]
     assert found.times.tolist() == [3.0, 1.0, 2.0]
     assert found.offsets.tolist() == [0, 2, 2, 5]
     assert found.position.tolist() == [0, 2, 0, 0, 1]
-    assert len(list_candidates([stream([])]).times) == 0
+    assert len(list_candidates(*flatten([stream([])])).times) == 0
     assert next_cut(found, 0, 1e9) == 1

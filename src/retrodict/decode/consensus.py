@@ -22,9 +22,9 @@ import numpy as np
 from numba import njit
 from numpy.typing import ArrayLike
 
-from retrodict.decode.ensemble import Candidates, Ensemble, check_particles, list_candidates, next_cut, restrict
+from retrodict.decode.ensemble import Ensemble, check_particles, flatten, list_candidates, next_cut, restrict
 from retrodict.decode.exact import exact_search
-from retrodict.decode.kernels import Floats, Ints, entry_point, first_at_least
+from retrodict.decode.kernels import Floats, Ints, entry_point
 from retrodict.decode.local import Decode, clear, gather, local_search, quantile
 from retrodict.decode.transport import Cost, CostLike, as_cost, distances
 from retrodict.errors import DataError
@@ -110,12 +110,12 @@ def tradeoff(
     else:
         tolerance, rounds = np.inf, 1  # one solve, for the bound alone
     streams, w = check_particles(particles, weights)
-    candidates = list_candidates(streams)
+    events = flatten(streams)
     results = []
     for each in costs:
         cost = as_cost(each)
-        found, lower = _solve(candidates, w, cost, starts, float(tolerance), rounds, float(level))
-        results.append(_assemble(streams, candidates, cost, found, lower))
+        found, lower = _solve(*events, w, cost, starts, float(tolerance), rounds, float(level))
+        results.append(_assemble(streams, cost, found, lower))
     return results
 
 
@@ -146,27 +146,26 @@ def _check_options(method: str, level: float, tolerance: float, rounds: int, sta
 
 
 class Summary(NamedTuple):
-    """The ``place`` [N] (a candidate), ``probability`` [N] and ``interval`` [N, 2] of each event of a decode.
+    """The ``times`` [N], ``types`` [N], ``probability`` [N] and ``interval`` [N, 2] of the events of a decode.
 
     ``expected`` [3] is the time moved and the numbers of insertions and deletions (eq. decomp), weighted over
     particles.
     """
 
-    place: Ints
+    times: Floats
+    types: Ints
     probability: Floats
     interval: Floats
     expected: Floats
 
 
-def _assemble(
-    streams: list[EventStream], candidates: Candidates, cost: Cost, found: Summary, lower: float
-) -> Consensus:
+def _assemble(streams: list[EventStream], cost: Cost, found: Summary, lower: float) -> Consensus:
     """The decode as a stream in time order, with its risk and its bound."""
-    order = np.argsort(candidates.times[found.place], kind="stable")
-    place, probability, interval = found.place[order], found.probability[order], found.interval[order]
+    order = np.argsort(found.times, kind="stable")
+    probability, interval = found.probability[order], found.interval[order]
     stream = EventStream.trusted(
-        candidates.times[place],
-        candidates.types[place],
+        found.times[order],
+        found.types[order],
         min([s.start for s in streams]),
         max([s.end for s in streams]),
         streams[0].id,
@@ -180,17 +179,27 @@ def _assemble(
 
 @entry_point
 def _solve(
-    candidates: Candidates, weights: Floats, cost: Cost, starts: int, tolerance: float, rounds: int, level: float
+    times: Floats,
+    types: Ints,
+    offsets: Ints,
+    order: Ints,
+    weights: Floats,
+    cost: Cost,
+    starts: int,
+    tolerance: float,
+    rounds: int,
+    level: float,
 ) -> tuple[Summary, float]:
     """The consensus of all stretches, by type and time, and a lower bound on the risk of any decode.
 
     Exact search follows the local search from ``starts`` starts; with an infinite ``tolerance`` it only adds
     the bound.
     """
-    size = len(candidates.position)
-    result = Summary(np.empty(size, np.int64), np.empty(size), np.empty((size, 2)), np.zeros(3))
-    begin = candidates.offsets[:-1].copy()
-    first = count = candidates.offsets[0]  # a literal 0 would have all callees compiled once more
+    candidates = list_candidates(times, types, offsets, order)
+    size = len(times)
+    found = Summary(np.empty(size), np.empty(size, np.int64), np.empty(size), np.empty((size, 2)), np.zeros(3))
+    begin = offsets[:-1].copy()
+    first = count = offsets[0]  # a literal 0 would have all callees compiled once more
     lower = 0.0
     while first < len(candidates.times):
         stop = next_cut(candidates, first, cost.insert + cost.delete)
@@ -198,14 +207,16 @@ def _solve(
         decode = local_search(ensemble, cost, starts)
         decode, proven = exact_search(ensemble, cost, decode, tolerance, rounds)
         lower += proven
-        count = _summarise(decode, ensemble, level, first, count, result)
+        before, count = count, _summarise(decode, ensemble, level, count, found)
+        found.types[before:count] = candidates.types[first]
         first = stop
-    return Summary(result.place[:count], result.probability[:count], result.interval[:count], result.expected), lower
+    events = found.times[:count], found.types[:count], found.probability[:count], found.interval[:count]
+    return Summary(*events, found.expected), lower
 
 
 @njit
-def _summarise(decode: Decode, ensemble: Ensemble, level: float, first: int, count: int, result: Summary) -> int:
-    """Add the events of a decode, whose candidates begin at ``first``, after ``count`` others; the new count.
+def _summarise(decode: Decode, ensemble: Ensemble, level: float, count: int, found: Summary) -> int:
+    """Add the events of a decode after ``count`` others; the new count.
 
     Events that no particle has are left out: they are worth something only if C_delete = 0, and then nothing.
     """
@@ -219,19 +230,17 @@ def _summarise(decode: Decode, ensemble: Ensemble, level: float, first: int, cou
         earliest = quantile(mass, low, high, 0.5 * (1.0 - level) * total - slack)
         latest = quantile(mass, low, high, 0.5 * (1.0 + level) * total - slack)
         for j in range(low, high + 1):
-            result.expected[0] += mass[j] * abs(ensemble.candidates[j] - decode.times[i])
+            found.expected[0] += mass[j] * abs(ensemble.candidates[j] - decode.times[i])
         clear(mass, low, high)
-        place = first_at_least(ensemble.candidates, decode.times[i], 0, len(mass))
-        result.place[count] = first + place
-        result.probability[count] = min(total, 1.0)
-        result.interval[count, 0] = ensemble.candidates[earliest]
-        result.interval[count, 1] = ensemble.candidates[latest]
+        found.times[count], found.probability[count] = decode.times[i], min(total, 1.0)
+        found.interval[count, 0] = ensemble.candidates[earliest]
+        found.interval[count, 1] = ensemble.candidates[latest]
         count += 1
     for m in range(len(ensemble.weights)):
         agreed = 0
         for i in range(len(decode.times)):
             agreed += decode.match[m, i] >= 0
         size = ensemble.offsets[m + 1] - ensemble.offsets[m]
-        result.expected[1] += ensemble.weights[m] * (size - agreed)
-        result.expected[2] += ensemble.weights[m] * (count - before - agreed)
+        found.expected[1] += ensemble.weights[m] * (size - agreed)
+        found.expected[2] += ensemble.weights[m] * (count - before - agreed)
     return count

@@ -15,7 +15,7 @@ import numpy as np
 from numba import njit
 from numpy.typing import ArrayLike
 
-from retrodict.decode.kernels import Floats, Ints, entry_point
+from retrodict.decode.kernels import Floats, Ints
 from retrodict.decode.transport import check_streams
 from retrodict.errors import DataError
 from retrodict.events.stream import EventStream
@@ -66,6 +66,13 @@ def _check_weights(weights: ArrayLike | None, count: int) -> Floats:
     return values / values.sum()
 
 
+def flatten(streams: Sequence[EventStream]) -> tuple[Floats, Ints, Ints, Ints]:
+    """Times [E] and types [E] of all events, particle by particle, their offsets [M+1], and the order [E] of times."""
+    arrays = [s.times for s in streams]
+    times, types = np.concatenate(arrays), np.concatenate([s.types for s in streams])
+    return times, types, np.array([0, *map(len, arrays)], dtype=np.int64).cumsum(), np.argsort(times)
+
+
 class Candidates(NamedTuple):
     """Distinct (type, time) pairs of all particles, sorted: ``times`` [n], ``types`` [n].
 
@@ -78,16 +85,8 @@ class Candidates(NamedTuple):
     offsets: Ints
 
 
-def list_candidates(streams: Sequence[EventStream]) -> Candidates:
-    """The candidates of particles."""
-    times = [s.times for s in streams]
-    every, types = np.concatenate(times), np.concatenate([s.types for s in streams])
-    offsets = np.array([0, *map(len, times)], dtype=np.int64).cumsum()
-    return _list_candidates(every, types, offsets, np.argsort(every))
-
-
-@entry_point
-def _list_candidates(times: Floats, types: Ints, offsets: Ints, order: Ints) -> Candidates:
+@njit
+def list_candidates(times: Floats, types: Ints, offsets: Ints, order: Ints) -> Candidates:
     """The candidates of particles that own events ``offsets[m]:offsets[m + 1]``; ``order`` [E] sorts ``times``."""
     size = len(times)
     owner = np.empty(size, np.int64)

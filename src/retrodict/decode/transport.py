@@ -78,8 +78,7 @@ def distances(a: Sequence[EventStream], b: Sequence[EventStream], cost: CostLike
     a, b = check_streams(a, "a"), check_streams(b, "b")
     if len(a) != len(b):
         raise DataError(f"{len(a)} streams in a but {len(b)} in b", remedy="pass as many of one as the other")
-    streams = np.arange(len(a))
-    return _pair_distances(a, b, np.stack([streams, streams], axis=1), cost)
+    return _pair_distances(a, b, _same_places(len(a)), cost)
 
 
 def distance_matrix(a: Sequence[EventStream], b: Sequence[EventStream], cost: CostLike) -> Floats:
@@ -87,6 +86,11 @@ def distance_matrix(a: Sequence[EventStream], b: Sequence[EventStream], cost: Co
     a, b = check_streams(a, "a"), check_streams(b, "b")
     pairs = np.stack(np.meshgrid(np.arange(len(a)), np.arange(len(b)), indexing="ij"), axis=-1)
     return _pair_distances(a, b, pairs.reshape(-1, 2), cost).reshape(len(a), len(b))
+
+
+def _same_places(size: int) -> Ints:
+    """The pairs [[0, 0], [1, 1], ...]."""
+    return np.repeat(np.arange(size), 2).reshape(size, 2)
 
 
 def _pair_distances(a: list[EventStream], b: list[EventStream], pairs: Ints, cost: CostLike) -> Floats:
@@ -302,6 +306,5 @@ def _align_pairs(predicted: Groups, true: Groups, pairs: Ints, cost: Cost, match
 def align_groups(predicted: Groups, true: Groups, cost: Cost) -> Ints:
     """For each predicted event the event of the true group of the same number that is aligned to it, or -1."""
     match = np.empty(len(predicted.times), dtype=np.int64)
-    every = np.arange(len(predicted.offsets) - 1)
-    _align_pairs(predicted, true, np.stack([every, every], axis=1), cost, match)
+    _align_pairs(predicted, true, _same_places(len(predicted.offsets) - 1), cost, match)
     return match
