@@ -5,13 +5,14 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from functools import lru_cache
-from itertools import product
+from itertools import pairwise, product
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
+from retrodict.decode.ensemble import Ensemble, check_particles, flatten, list_candidates, restrict
 from retrodict.events.stream import EventStream
 
 GOLDEN = Path(__file__).resolve().parents[2].parent / "shared" / "golden"
@@ -74,3 +75,21 @@ def posterior_like(
         names = np.r_[kinds[kept], rng.integers(types, size=spurious)]
         streams.append(stream(list(zip(names, np.clip(times, 0, end), strict=True)), end))
     return streams, rng.dirichlet(np.full(particles, 2.0))
+
+
+def one_stretch(particles: list[list[float]], w: list[float]) -> Ensemble:
+    """The ensemble of particles of one type, not cut anywhere."""
+    streams, weights = check_particles([of_one_type(p) for p in particles], w)
+    candidates = list_candidates(*flatten(streams))
+    return restrict(candidates, weights, candidates.offsets[:-1].copy(), 0, len(candidates.times))
+
+
+def random_stretch(seed: int) -> Ensemble:
+    streams, w = posterior_like(8, 1, 12, seed)
+    return one_stretch([s.times.tolist() for s in streams], w.tolist())
+
+
+def slow_risk(decode: np.ndarray, ensemble: Ensemble, cost: tuple[float, float]) -> float:
+    """The expected distance of a decode by the definition of the edit distance."""
+    own = [ensemble.times[a:b].tolist() for a, b in pairwise(ensemble.offsets)]
+    return float(ensemble.weights @ [slow_distance(decode.tolist(), p, *cost) for p in own])

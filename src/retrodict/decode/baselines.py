@@ -7,29 +7,28 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import ArrayLike
 
-from retrodict.decode.arrays import Floats
-from retrodict.decode.cost import CostLike
-from retrodict.decode.particles import prepare
-from retrodict.decode.transport import distance_matrix
+from retrodict.decode.ensemble import check_particles
+from retrodict.decode.kernels import Floats
+from retrodict.decode.transport import CostLike, distance_matrix
 from retrodict.errors import DataError
 from retrodict.events.stream import EventStream
 
 
 def most_probable(particles: Sequence[EventStream], weights: ArrayLike | None) -> EventStream:
     """The particle of largest total weight, copies counted together."""
-    ensemble = prepare(particles, weights)
+    streams, w = check_particles(particles, weights)
     total: dict[tuple[bytes, bytes], float] = {}
-    for stream, weight in zip(ensemble.streams, ensemble.weights, strict=True):
+    for stream, weight in zip(streams, w.tolist(), strict=True):
         key = (stream.times.tobytes(), stream.types.tobytes())
-        total[key] = total.get(key, 0.0) + float(weight)
-    return max(ensemble.streams, key=lambda s: total[s.times.tobytes(), s.types.tobytes()])
+        total[key] = total.get(key, 0.0) + weight
+    return max(streams, key=lambda s: total[s.times.tobytes(), s.types.tobytes()])
 
 
 def medoid(particles: Sequence[EventStream], weights: ArrayLike | None, cost: CostLike) -> EventStream:
     """The particle with the least weighted distance to all particles: M^2 alignments."""
-    ensemble = prepare(particles, weights)
-    risks = distance_matrix(ensemble.streams, ensemble.streams, cost) @ ensemble.weights
-    return ensemble.streams[int(np.argmin(risks))]
+    streams, w = check_particles(particles, weights)
+    risks = distance_matrix(streams, streams, cost) @ w
+    return streams[int(np.argmin(risks))]
 
 
 def thresholded(
@@ -42,17 +41,17 @@ def thresholded(
     """
     if not (np.isfinite(window) and window > 0 and np.isfinite(threshold) and threshold > 0):
         raise DataError(f"window={window}, threshold={threshold}", remedy="pass a positive length and expected count")
-    ensemble = prepare(particles, weights)
-    every = np.concatenate([s.times for s in ensemble.streams])
-    kinds = np.concatenate([s.types for s in ensemble.streams])
-    mass = np.repeat(ensemble.weights, [len(s) for s in ensemble.streams])
+    streams, w = check_particles(particles, weights)
+    every = np.concatenate([s.times for s in streams])
+    kinds = np.concatenate([s.types for s in streams])
+    mass = np.repeat(w, [len(s) for s in streams])
     of_type = [kinds == k for k in range(kinds.max(initial=-1) + 1)]
     found = [_peaks(every[chosen], mass[chosen], window, threshold) for chosen in of_type]
     times = np.concatenate([np.empty(0), *found])
     types = np.repeat(np.arange(len(found)), [len(t) for t in found])
     order = np.argsort(times, kind="stable")
-    start, end = min(s.start for s in ensemble.streams), max(s.end for s in ensemble.streams)
-    return EventStream.trusted(times[order], types[order], start, end, ensemble.streams[0].id)
+    start, end = min(s.start for s in streams), max(s.end for s in streams)
+    return EventStream.trusted(times[order], types[order], start, end, streams[0].id)
 
 
 def _peaks(times: Floats, mass: Floats, window: float, threshold: float) -> Floats:

@@ -1,18 +1,128 @@
-"""A weighted ensemble of particles of one event type, cut where it falls apart and merged where it repeats.
+"""Weighted particles as the decoders read them: candidates, and ensembles of one type on one stretch of time.
 
-No event is aligned across a time gap longer than C_insert + C_delete, so consensus decoding (eq. decode) is
-solved for each stretch between such gaps alone; within a stretch many particles are the same.
+Some best decode has events only at times of particle events (Theorem 1; docs/consensus.md, Lemma 1): these, with
+their types, are the candidates. No event is aligned across a gap longer than C_insert + C_delete, nor to another
+type, so that the consensus (eq. decode) is found for each stretch of candidates between such gaps on its own. On
+one stretch many particles are the same; an ``Ensemble`` has each of them once.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
 from numba import njit
+from numpy.typing import ArrayLike
 
-from retrodict.decode.arrays import Floats, Ints
-from retrodict.decode.compiled import entry_point
+from retrodict.decode.kernels import Floats, Ints
+from retrodict.decode.transport import check_streams
+from retrodict.errors import DataError
+from retrodict.events.stream import EventStream
+
+NEGLIGIBLE = 2.0**-50
+
+
+def check_particles(particles: object, weights: ArrayLike | None) -> tuple[list[EventStream], Floats]:
+    """The particles that carry weight, and their weights [M], which sum to one.
+
+    They come in an order of their own (by weight, then by their events), so that a decode does not depend on
+    the order in which particles were given.
+    """
+    streams = check_streams(particles, "particles")
+    if not streams:
+        raise DataError("there are no particles", remedy="pass at least one particle (it may be empty)")
+    w = _check_weights(weights, len(streams))
+    kept = np.argsort(-w, kind="stable")
+    kept = kept[w[kept] >= NEGLIGIBLE].tolist()
+    if len(set(w.tolist())) < len(w):
+        kept.sort(key=lambda m: (-w[m], streams[m].times.tobytes(), streams[m].types.tobytes()))
+    w = w[kept]
+    return [streams[m] for m in kept], w / w.sum()
+
+
+def _check_weights(weights: ArrayLike | None, count: int) -> Floats:
+    """Weights [M] scaled to sum to one; equal ones for None."""
+    if weights is None:
+        return np.full(count, 1.0 / count)
+    values = np.asarray(weights, dtype=np.float64)
+    if values.shape != (count,):
+        raise DataError(
+            f"{count} particles but weights of shape {values.shape}",
+            remedy="give exactly one weight for each particle",
+        )
+    if not np.isfinite(values).all():
+        place = int(np.argmin(np.isfinite(values)))
+        raise DataError(f"weight {place} is {values[place]}", remedy="give finite weights; exponentiate log weights")
+    if (values < 0).any():
+        place = int(np.argmax(values < 0))
+        raise DataError(
+            f"weight {place} is negative ({values[place]:g})",
+            remedy="give weights of zero or more; exponentiate log weights",
+        )
+    if not values.max() > 0:
+        raise DataError("all weights are zero", remedy="give at least one particle a positive weight")
+    values = values / values.max()
+    return values / values.sum()
+
+
+def flatten(streams: Sequence[EventStream]) -> tuple[Floats, Ints, Ints, Ints]:
+    """Times [E] and types [E] of all events, particle by particle, their offsets [M+1], and the order [E] of times."""
+    arrays = [s.times for s in streams]
+    times, types = np.concatenate(arrays), np.concatenate([s.types for s in streams])
+    return times, types, np.array([0, *map(len, arrays)], dtype=np.int64).cumsum(), np.argsort(times)
+
+
+class Candidates(NamedTuple):
+    """Distinct (type, time) pairs of all particles, sorted: ``times`` [n], ``types`` [n].
+
+    Particle m has its events at candidates ``position[offsets[m]:offsets[m + 1]]``, sorted.
+    """
+
+    times: Floats
+    types: Ints
+    position: Ints
+    offsets: Ints
+
+
+@njit
+def list_candidates(times: Floats, types: Ints, offsets: Ints, order: Ints) -> Candidates:
+    """The candidates of particles that own events ``offsets[m]:offsets[m + 1]``; ``order`` [E] sorts ``times``."""
+    size = len(times)
+    owner = np.empty(size, np.int64)
+    for m in range(len(offsets) - 1):
+        owner[offsets[m] : offsets[m + 1]] = m
+    slot = np.zeros(types.max() + 2 if size else 1, np.int64)
+    for e in range(size):
+        slot[types[e] + 1] += 1
+    for k in range(len(slot) - 1):
+        slot[k + 1] += slot[k]
+    by_type = np.empty(size, np.int64)
+    for i in range(size):
+        e = order[i]
+        by_type[slot[types[e]]] = e
+        slot[types[e]] += 1
+    place = offsets.copy()
+    found_times, found_types, position = np.empty(size), np.empty(size, np.int64), np.empty(size, np.int64)
+    count = 0
+    for i in range(size):
+        e = by_type[i]
+        if count == 0 or times[e] != found_times[count - 1] or types[e] != found_types[count - 1]:
+            found_times[count], found_types[count] = times[e], types[e]
+            count += 1
+        position[place[owner[e]]] = count - 1
+        place[owner[e]] += 1
+    return Candidates(found_times[:count], found_types[:count], position, offsets)
+
+
+@njit
+def next_cut(candidates: Candidates, first: int, reach: float) -> int:
+    """Where the stretch that begins at candidate ``first`` ends: at a gap above ``reach``, or another type."""
+    times, types = candidates.times, candidates.types
+    stop = first + 1
+    while stop < len(times) and types[stop] == types[first] and times[stop] - times[stop - 1] <= reach:
+        stop += 1
+    return stop
 
 
 class Ensemble(NamedTuple):
@@ -33,73 +143,13 @@ class Ensemble(NamedTuple):
     bounds: Ints
 
 
-class Candidates(NamedTuple):
-    """Distinct (type, time) pairs of all particles, sorted: ``times`` [n], ``types`` [n].
-
-    ``position`` [E] is the candidate of each event, particle by particle and sorted within each.
-    """
-
-    times: Floats
-    types: Ints
-    position: Ints
-
-
-@entry_point
-def _list_candidates(times: Floats, types: Ints, offsets: Ints, order: Ints) -> tuple[Floats, Ints, Ints]:
-    """The candidates of particles that own events ``offsets[m]:offsets[m + 1]``; ``order`` [E] sorts ``times``."""
-    size = len(times)
-    owner = np.empty(size, np.int64)
-    for m in range(len(offsets) - 1):
-        for e in range(offsets[m], offsets[m + 1]):
-            owner[e] = m
-    num_types = 0
-    for e in range(size):
-        num_types = max(num_types, types[e] + 1)
-    slot = np.zeros(num_types + 1, np.int64)
-    for e in range(size):
-        slot[types[e] + 1] += 1
-    for k in range(num_types):
-        slot[k + 1] += slot[k]
-    by_type = np.empty(size, np.int64)
-    for i in range(size):
-        e = order[i]
-        by_type[slot[types[e]]] = e
-        slot[types[e]] += 1
-    place = offsets.copy()
-    found_times, found_types, position = np.empty(size), np.empty(size, np.int64), np.empty(size, np.int64)
-    count = 0
-    for i in range(size):
-        e = by_type[i]
-        if count == 0 or times[e] != found_times[count - 1] or types[e] != found_types[count - 1]:
-            found_times[count], found_types[count] = times[e], types[e]
-            count += 1
-        position[place[owner[e]]] = count - 1
-        place[owner[e]] += 1
-    return found_times[:count], found_types[:count], position
-
-
-def list_candidates(times: Floats, types: Ints, offsets: Ints) -> Candidates:
-    """The candidates of particles that own events ``offsets[m]:offsets[m + 1]`` of ``times``, ``types`` [E]."""
-    return Candidates(*_list_candidates(times, types, offsets, np.argsort(times)))
-
-
 @njit
-def next_cut(times: Floats, types: Ints, first: int, reach: float) -> int:
-    """Where the stretch that begins at candidate ``first`` ends: at a gap above ``reach``, or another type."""
-    stop = first + 1
-    while stop < len(times) and types[stop] == types[first] and times[stop] - times[stop - 1] <= reach:
-        stop += 1
-    return stop
-
-
-@njit
-def restrict(
-    candidates: Floats, position: Ints, offsets: Ints, weights: Floats, begin: Ints, first: int, stop: int
-) -> Ensemble:
+def restrict(candidates: Candidates, weights: Floats, begin: Ints, first: int, stop: int) -> Ensemble:
     """The ensemble between candidates ``first`` and ``stop``, identical particles merged.
 
     ``begin`` [M] is where each particle's events of this stretch begin, and moves on to where they end.
     """
+    position, offsets = candidates.position, candidates.offsets
     particles = len(weights)
     size = 1
     while size < 2 * particles:
@@ -133,7 +183,19 @@ def restrict(
         everything += mass[i]
     for i in range(count):
         mass[i] /= everything
-    return _arrange(candidates[first:stop], places[:total], own[: count + 1], mass[:count])
+    return _arrange(candidates.times[first:stop], places[:total], own[: count + 1], mass[:count])
+
+
+@njit
+def _same(places: Ints, bounds: Ints, particle: int, first: int, size: int) -> bool:
+    """Whether a merged particle has the ``size`` events at ``places[first:]``."""
+    start = bounds[particle]
+    if bounds[particle + 1] - start != size:
+        return False
+    for e in range(size):  # noqa: SIM110 (generators do not compile)
+        if places[start + e] != places[first + e]:
+            return False
+    return True
 
 
 @njit
@@ -153,24 +215,3 @@ def _arrange(candidates: Floats, position: Ints, offsets: Ints, weights: Floats)
         events[bounds[position[e] + 1]] = e
         bounds[position[e] + 1] += 1
     return Ensemble(candidates, position, times, owner, offsets, weights, events, bounds[:-1])
-
-
-@njit(fastmath={"reassoc"})
-def weighted_sum(values: Floats, weights: Floats) -> float:
-    """sum_m w_m v_m, in any order, so that it is vectorised."""
-    total = 0.0
-    for m in range(len(weights)):
-        total += weights[m] * values[m]
-    return total
-
-
-@njit
-def _same(places: Ints, bounds: Ints, particle: int, first: int, size: int) -> bool:
-    """Whether a merged particle has the ``size`` events at ``places[first:]``."""
-    start = bounds[particle]
-    if bounds[particle + 1] - start != size:
-        return False
-    for e in range(size):  # noqa: SIM110 (generators do not compile)
-        if places[start + e] != places[first + e]:
-            return False
-    return True

@@ -1,22 +1,107 @@
-"""Primal-dual minimum-cost flow for the consensus program on chosen times (docs/consensus.md, section 3).
+"""Minimum-cost flow by a primal-dual method, for any network (docs/consensus.md, section 3).
 
-Every variable of the program is the potential of a network node and every term a convex function of one
-difference, so that its dual is a flow. Starting from the counts and potentials at hand, flow is sent from
-nodes of excess to nodes of deficit along arcs whose term is at its kink (shortest augmenting paths); when no
-deficit can be reached, the potentials of all reached nodes fall by one. Capacities are integers, so the
-result is exact.
+Every node v has an integer height h[v], and every arc a convex, piecewise linear term of the difference of its two
+heights; wanted are heights of the least total. Its dual is a flow: the flow on an arc is a subgradient of its term,
+and heights are optimal once some such flow is conserved at every node. From the heights and the flow at hand,
+flow is sent from nodes of excess to nodes of deficit along arcs whose term is at its kink (shortest augmenting
+paths); when no deficit can be reached, all reached nodes are lowered by one. Capacities are integers, so the result
+is exact.
 """
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 from numba import njit
 
-from retrodict.decode.arrays import Indices, Ints, Shorts
-from retrodict.decode.chains import Chains
-from retrodict.decode.ensemble import Ensemble
-from retrodict.decode.network import Arcs, Residual, build_arcs, build_residual, slope
+from retrodict.decode.kernels import Indices, Ints, Shorts
 from retrodict.errors import RetrodictError
+
+
+class Arcs(NamedTuple):
+    """A convex terms of h[head] - h[tail], arrays [A]: slope ``-below`` before ``offset``, ``above`` after.
+
+    ``flow`` is a subgradient: one of the two, or anything between at the kink.
+    """
+
+    tail: Indices
+    head: Indices
+    offset: Ints
+    below: Ints
+    above: Ints
+    flow: Ints
+
+
+class Residual(NamedTuple):
+    """Each arc in both directions: node v owns edges ``first[v]:first[v + 1]`` with ``room`` [2A] left.
+
+    ``to`` [2A] is where an edge leads, ``back`` its reverse and ``arc`` its arc; ``forward`` [A] is an
+    arc's edge from tail to head.
+    """
+
+    first: Indices
+    to: Indices
+    back: Indices
+    arc: Indices
+    room: Ints
+    forward: Indices
+
+
+@njit
+def slope(difference: int, flow: int, below: int, above: int) -> int:
+    """The flow nearest to ``flow`` that is a subgradient of the term at ``difference``."""
+    if difference > 0:
+        return above
+    if difference < 0:
+        return -below
+    return min(max(flow, -below), above)
+
+
+@njit
+def make_arcs(size: int) -> Arcs:
+    """Room for ``size`` arcs, all of them zero."""
+    tail, head = np.zeros(size, np.uint32), np.zeros(size, np.uint32)
+    offset, below = np.zeros(size, np.int64), np.zeros(size, np.int64)
+    return Arcs(tail, head, offset, below, np.zeros(size, np.int64), np.zeros(size, np.int64))
+
+
+@njit
+def set_arc(arcs: Arcs, a: int, tail: int, head: int, offset: int, below: int, above: int) -> None:
+    """Fill in arc ``a``, all but its flow."""
+    arcs.tail[a], arcs.head[a] = tail, head
+    arcs.offset[a], arcs.below[a], arcs.above[a] = offset, below, above
+
+
+@njit
+def _build_residual(arcs: Arcs, height: Ints) -> tuple[Residual, Ints]:
+    """The residual graph and the excess [V] of every node."""
+    size = len(arcs.tail)
+    first = np.zeros(len(height) + 1, np.uint32)
+    excess = np.zeros(len(height), np.int64)
+    for a in range(size):
+        first[arcs.tail[a] + 1] += 1
+        first[arcs.head[a] + 1] += 1
+        excess[arcs.head[a]] += arcs.flow[a]
+        excess[arcs.tail[a]] -= arcs.flow[a]
+    for v in range(len(height)):
+        first[v + 1] += first[v]
+    slot = first[:-1].copy()
+    to, back, arc = np.empty(2 * size, np.uint32), np.empty(2 * size, np.uint32), np.empty(2 * size, np.uint32)
+    forward, room = np.empty(size, np.uint32), np.zeros(2 * size, np.int64)
+    for a in range(size):
+        tail, head = arcs.tail[a], arcs.head[a]
+        out = slot[tail]
+        slot[tail] += 1
+        into = slot[head]
+        slot[head] += 1
+        to[out], back[out], arc[out] = head, into, a
+        to[into], back[into], arc[into] = tail, out, a
+        forward[a] = out
+        if height[head] - height[tail] == arcs.offset[a]:
+            room[out] = arcs.above[a] - arcs.flow[a]
+            room[into] = arcs.flow[a] + arcs.below[a]
+    return Residual(first, to, back, arc, room, forward), excess
 
 
 @njit
@@ -126,8 +211,8 @@ def _augment(
 
 
 @njit
-def _lower_reached(graph: Residual, arcs: Arcs, potential: Ints, excess: Ints, reached: Shorts, queue: Indices) -> None:
-    """Lower by one the potentials of all nodes in reach of an excess, none of which is a deficit."""
+def _lower_reached(graph: Residual, arcs: Arcs, height: Ints, excess: Ints, reached: Shorts, queue: Indices) -> None:
+    """Lower by one the heights of all nodes in reach of an excess, none of which is a deficit."""
     first, to, back, room, arc = graph.first, graph.to, graph.back, graph.room, graph.arc
     head = tail = 0
     for v in range(len(excess)):
@@ -145,38 +230,27 @@ def _lower_reached(graph: Residual, arcs: Arcs, potential: Ints, excess: Ints, r
                 queue[tail] = u
                 tail += 1
     for i in range(tail):
-        potential[queue[i]] -= 1
+        height[queue[i]] -= 1
     for i in range(tail):
         v = queue[i]
         for e in range(first[v], first[v + 1]):
             if reached[to[e]]:
                 continue
             a = arc[e]
-            at_kink = potential[arcs.head[a]] - potential[arcs.tail[a]] == arcs.offset[a]
+            at_kink = height[arcs.head[a]] - height[arcs.tail[a]] == arcs.offset[a]
             # An arc that left its kink is at a bound for good; one that came to it can only turn back.
             room[e] = arcs.above[a] + arcs.below[a] if at_kink else 0
             room[back[e]] = 0
 
 
 @njit
-def solve_flow(
-    chains: Chains,
-    ensemble: Ensemble,
-    number: Ints,
-    level: Ints,
-    flow: Ints,
-    insert: float,
-    delete: float,
-    scale: float,
-    patience: int,
-) -> None:
-    """Improve ``number`` [K], ``level`` [V] and ``flow`` [V] in place to an optimum on the chosen times.
+def minimise(arcs: Arcs, height: Ints, patience: int) -> None:
+    """Improve ``height`` [V] and ``arcs.flow`` in place to an optimum.
 
     More than ``patience`` passes over the network are taken for an endless loop, which is an error.
     """
-    arcs, potential = build_arcs(chains, ensemble, number, level, flow, insert, delete, scale)
-    graph, excess = build_residual(arcs, potential)
-    V = len(potential)
+    graph, excess = _build_residual(arcs, height)
+    V = len(height)
     distance, queue = np.empty(V, np.int32), np.empty(V, np.uint32)
     path = np.empty(V + 1, np.uint32)
     passes = 0
@@ -191,14 +265,8 @@ def solve_flow(
         if not _augment(graph, excess, distance, queue[:reached], tally, graph.first[:-1].copy(), path):
             continue
         if excess.max() > 0:
-            _lower_reached(graph, arcs, potential, excess, distance, queue)
-    K = len(number)
-    for k in range(K):
-        number[k] = potential[k + 1] - potential[k]
-    for m in range(len(ensemble.weights)):
-        for node in range(chains.bounds[m], chains.bounds[m + 1]):
-            a = K + 2 * node
-            difference = potential[arcs.head[a]] - potential[arcs.tail[a]] - arcs.offset[a]
-            within = arcs.above[a] - graph.room[graph.forward[a]]
-            flow[node] = slope(difference, within, arcs.below[a], arcs.above[a])
-            level[node] = potential[arcs.head[a]] - potential[0]
+            _lower_reached(graph, arcs, height, excess, distance, queue)
+    for a in range(len(arcs.flow)):
+        difference = height[arcs.head[a]] - height[arcs.tail[a]] - arcs.offset[a]
+        within = arcs.above[a] - graph.room[graph.forward[a]]
+        arcs.flow[a] = slope(difference, within, arcs.below[a], arcs.above[a])

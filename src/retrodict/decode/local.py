@@ -1,24 +1,82 @@
-"""Algorithm 3: consensus decoding by local search, for one event type.
+"""The local search: Algorithm 3 of the paper (section 4.2; appendix F), for one event type.
 
-Each round aligns the decode with every particle, then moves, deletes and inserts events under those
-alignments; every phase lowers (or keeps) an upper bound of the risk, and the next round's alignments lower
-it again. Where the printed subroutines differ from the text we follow the text: Delete sums over all
-particles before it decides, and Insert may use a time twice, since the union of the particles is a multiset.
+A decode and the alignments that edit it into every particle bound its risk from above. Each round finds the best
+alignments (Align), then moves, deletes and inserts events of the decode under those alignments (Move, Delete,
+Insert); every phase lowers the bound or keeps it, and the next round's alignments lower it again. Where the printed
+subroutines differ from the text we follow the text: Delete sums over all particles before it decides, and Insert
+may use a time twice, since the union of the particles is a multiset.
 """
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 from numba import njit
 
-from retrodict.decode.aligned import Decode, align_all, clear, gather, quantile
-from retrodict.decode.arrays import Bools, Floats
 from retrodict.decode.ensemble import Ensemble
-from retrodict.decode.search import first_at_least
+from retrodict.decode.kernels import Bools, Floats, Ints, first_at_least, longest
+from retrodict.decode.transport import Cost, align, workspace
+
+
+class Decode(NamedTuple):
+    """Sorted ``times`` [I], their ``risk``, and the event of each particle aligned to each, ``match`` [M, I], or -1."""
+
+    times: Floats
+    risk: float
+    match: Ints
 
 
 @njit
-def _move_and_delete(decode: Decode, ensemble: Ensemble, insert: float, delete: float, free: Bools) -> Floats:
+def align_all(times: Floats, ensemble: Ensemble, cost: Cost) -> Decode:
+    """Align Phase of Algorithm 3: a decode with its risk and its alignments."""
+    match = np.empty((len(ensemble.weights), len(times)), np.int64)
+    work = workspace(len(times), longest(ensemble.offsets))
+    risk = 0.0
+    for m in range(len(ensemble.weights)):
+        first = ensemble.offsets[m]
+        own = ensemble.times[first : ensemble.offsets[m + 1]]
+        risk += ensemble.weights[m] * align(times, own, cost, match[m], work)
+        for i in range(len(times)):
+            if match[m, i] >= 0:
+                match[m, i] += first
+    return Decode(times, risk, match)
+
+
+@njit
+def gather(event: int, ensemble: Ensemble, match: Ints, mass: Floats) -> tuple[int, int, float]:
+    """Add the weight of the events aligned to ``event`` to ``mass`` [n]; the candidates they span, and the total."""
+    first, last = len(mass), -1
+    total = 0.0
+    for m in range(len(ensemble.weights)):
+        if match[m, event] >= 0:
+            place = ensemble.position[match[m, event]]
+            mass[place] += ensemble.weights[m]
+            total += ensemble.weights[m]
+            first, last = min(first, place), max(last, place)
+    return first, last, total
+
+
+@njit
+def quantile(mass: Floats, first: int, last: int, wanted: float) -> int:
+    """The first candidate from ``first`` on up to which the mass is ``wanted`` or more, at most ``last``."""
+    below = 0.0
+    for place in range(first, last):
+        below += mass[place]
+        if below >= wanted:
+            return place
+    return last
+
+
+@njit
+def clear(mass: Floats, first: int, last: int) -> None:
+    """Make ``mass`` zero again between two candidates."""
+    for place in range(first, last + 1):
+        mass[place] = 0.0
+
+
+@njit
+def _move_and_delete(decode: Decode, ensemble: Ensemble, cost: Cost, free: Bools) -> Floats:
     """Move and Delete Phases: each event goes to the weighted median of its aligned events, or goes.
 
     ``free`` [E] tells which particle events are unaligned, and is updated; returns the events kept.
@@ -32,7 +90,7 @@ def _move_and_delete(decode: Decode, ensemble: Ensemble, insert: float, delete: 
         if last < 0:
             continue
         time = ensemble.candidates[quantile(mass, first, last, 0.5 * aligned)]
-        worth = insert * aligned - delete * (1.0 - aligned)
+        worth = cost.insert * aligned - cost.delete * (1.0 - aligned)
         for place in range(first, last + 1):
             worth -= mass[place] * abs(ensemble.candidates[place] - time)
         clear(mass, first, last)
@@ -46,10 +104,10 @@ def _move_and_delete(decode: Decode, ensemble: Ensemble, insert: float, delete: 
 
 
 @njit
-def _insertion_gains(ensemble: Ensemble, free: Bools, insert: float, delete: float) -> Floats:
+def _insertion_gains(ensemble: Ensemble, free: Bools, cost: Cost) -> Floats:
     """Delta(t) [n]: by how much the risk bound falls if one event is inserted at each candidate."""
-    reach = insert + delete
-    gains = np.full(len(ensemble.candidates), -delete)
+    reach = cost.insert + cost.delete
+    gains = np.full(len(ensemble.candidates), -cost.delete)
     for m in range(len(ensemble.weights)):
         weight, left, first = ensemble.weights[m], -np.inf, 0
         for event in range(ensemble.offsets[m], ensemble.offsets[m + 1] + 1):
@@ -67,15 +125,21 @@ def _insertion_gains(ensemble: Ensemble, free: Bools, insert: float, delete: flo
 
 
 @njit
+def _skip_taken(free: Bools, event: int, step: int, stop: int) -> int:
+    """The first free event from ``event`` on in steps of 1 or -1, or ``stop``."""
+    while event != stop and not free[event]:
+        event += step
+    return event
+
+
+@njit
 def _take_nearest(gains: Floats, ensemble: Ensemble, free: Bools, m: int, time: float, reach: float) -> None:
     """Align an inserted event with the nearest free event of particle m, if in reach, which is then no gain."""
     times, begin, end = ensemble.times, ensemble.offsets[m], ensemble.offsets[m + 1]
     after = begin
     while after < end and (times[after] < time or not free[after]):
         after += 1
-    before = after - 1
-    while before >= begin and not free[before]:
-        before -= 1
+    before = _skip_taken(free, after - 1, -1, begin - 1)
     event, nearest = -1, reach
     if before >= begin and time - times[before] < nearest:
         event, nearest = before, time - times[before]
@@ -84,11 +148,7 @@ def _take_nearest(gains: Floats, ensemble: Ensemble, free: Bools, m: int, time: 
     if event < 0:
         return
     free[event] = False
-    before, after = event - 1, event + 1
-    while before >= begin and not free[before]:
-        before -= 1
-    while after < end and not free[after]:
-        after += 1
+    before, after = _skip_taken(free, event - 1, -1, begin - 1), _skip_taken(free, event + 1, 1, end)
     left = times[before] if before >= begin else -np.inf
     right = times[after] if after < end else np.inf
     _lose(gains, ensemble, event, left, right, ensemble.weights[m], reach)
@@ -111,10 +171,10 @@ def _lose(
 
 
 @njit
-def _insert(decode: Floats, ensemble: Ensemble, insert: float, delete: float, free: Bools) -> Floats:
+def _insert(decode: Floats, ensemble: Ensemble, cost: Cost, free: Bools) -> Floats:
     """Insert Phase: insert the best candidate, aligned to the nearest free events, while it pays."""
-    reach = insert + delete
-    gains = _insertion_gains(ensemble, free, insert, delete)
+    reach = cost.insert + cost.delete
+    gains = _insertion_gains(ensemble, free, cost)
     count = len(decode)
     longer = np.empty(count + len(free))
     for i in range(count):
@@ -155,7 +215,7 @@ def _equal(a: Floats, b: Floats) -> bool:
 
 
 @njit
-def improve(start: Decode, ensemble: Ensemble, insert: float, delete: float, known: Floats) -> Decode:
+def improve(start: Decode, ensemble: Ensemble, cost: Cost, known: Floats) -> Decode:
     """DecodeK from a given start: repeat the four phases until the decode, or its risk, no longer changes.
 
     A search that comes to the ``known`` decode ends there, since it would go on as that one did.
@@ -163,20 +223,20 @@ def improve(start: Decode, ensemble: Ensemble, insert: float, delete: float, kno
     best = start
     while True:
         free = np.ones(len(ensemble.times), np.bool_)
-        kept = _move_and_delete(best, ensemble, insert, delete, free)
-        times = _insert(kept, ensemble, insert, delete, free)
+        kept = _move_and_delete(best, ensemble, cost, free)
+        times = _insert(kept, ensemble, cost, free)
         if _equal(times, best.times) or _equal(times, known):
             return best
-        decode = align_all(times, ensemble, insert, delete)
-        if decode.risk >= best.risk - 1e-12 * (insert + delete):
+        decode = align_all(times, ensemble, cost)
+        if decode.risk >= best.risk - 1e-12 * (cost.insert + cost.delete):
             return decode if decode.risk < best.risk else best
         best = decode
 
 
 @njit
-def local_search(ensemble: Ensemble, insert: float, delete: float, starts: int) -> Decode:
+def local_search(ensemble: Ensemble, cost: Cost, starts: int) -> Decode:
     """The best of several local searches: from the empty decode, then from the heaviest particles."""
-    best = align_all(ensemble.times[:0], ensemble, insert, delete)
+    best = align_all(ensemble.times[:0], ensemble, cost)
     heaviest = ensemble.weights.copy()
     for start in range(min(starts, len(heaviest) + 1)):
         decode = best
@@ -186,8 +246,8 @@ def local_search(ensemble: Ensemble, insert: float, delete: float, starts: int) 
             own = ensemble.times[ensemble.offsets[m] : ensemble.offsets[m + 1]]
             if _equal(own, best.times):
                 continue
-            decode = align_all(own, ensemble, insert, delete)
-        decode = improve(decode, ensemble, insert, delete, best.times)
+            decode = align_all(own, ensemble, cost)
+        decode = improve(decode, ensemble, cost, best.times)
         if decode.risk < best.risk:
             best = decode
     return best

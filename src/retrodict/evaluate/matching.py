@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
-from retrodict.decode.arrays import Floats, Ints
+from retrodict.decode.kernels import Floats, Ints
 
 
 @njit(cache=True)

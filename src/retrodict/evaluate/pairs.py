@@ -8,9 +8,7 @@ from typing import NamedTuple, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from retrodict.decode.align import align_groups
-from retrodict.decode.cost import Cost
-from retrodict.decode.grouped import Groups, check_streams, count_types, group
+from retrodict.decode.transport import Cost, Groups, align_groups, check_streams, count_types, group_by_type
 from retrodict.errors import DataError
 from retrodict.events.stream import EventStream
 from retrodict.events.stream_set import StreamSet
@@ -33,19 +31,7 @@ class Pairs(NamedTuple):
 
     def align(self, cost: Cost) -> NDArray[np.int64]:
         """For each imputed event (in the order of its groups) the true event aligned to it, or -1."""
-        match = np.empty(len(self.imputed_groups.times), dtype=np.int64)
-        every = np.arange(len(self.truth) * len(self.types))
-        align_groups(
-            self.imputed_groups.times,
-            self.imputed_groups.offsets,
-            self.true_groups.times,
-            self.true_groups.offsets,
-            np.stack([every, every], axis=1),
-            cost.insert,
-            cost.delete,
-            match,
-        )
-        return match
+        return align_groups(self.imputed_groups, self.true_groups, cost)
 
 
 def pair_streams(truth: Streams, imputed: Streams) -> Pairs:
@@ -65,7 +51,7 @@ def pair_streams(truth: Streams, imputed: Streams) -> Pairs:
         raise DataError("there are no streams to score", remedy="pass at least one stream")
     if names is None:
         names = tuple(str(k) for k in range(count_types(true, other)))
-    return Pairs(true, other, names, group(true, len(names)), group(other, len(names)))
+    return Pairs(true, other, names, group_by_type(true, len(names)), group_by_type(other, len(names)))
 
 
 def _in_order_of(truth: StreamSet, imputed: StreamSet) -> StreamSet:

@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from retrodict.decode.cost import Cost, CostLike, as_cost
+from retrodict.decode.transport import Cost, CostLike, as_cost
 from retrodict.errors import DataError
 from retrodict.evaluate.matching import count_within
 from retrodict.evaluate.pairs import Pairs, Streams, pair_streams

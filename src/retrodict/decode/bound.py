@@ -1,8 +1,15 @@
-"""Lower bounds on the risk of every decode, from dual potentials (docs/consensus.md, section 4).
+"""The dual bound: a certificate that no decode has a risk below a number (docs/consensus.md, section 4).
 
-If f_m is 1-Lipschitz with -C_insert <= f_m <= C_delete, then L(z, z_m) is at least the sum of f_m over the
-events of z less its sum over the events of z_m. If moreover sum_m w_m f_m >= 0 at every candidate, the first
-sums weigh nothing or more, and no decode has a risk below -sum_m w_m sum_i f_m(z_mi).
+Let every particle m value an event at time t at f_m(t), its potential, where -C_insert <= f_m <= C_delete and f_m
+changes by at most one per unit of time. To edit a decode z into z_m then costs at least the sum of f_m over z less
+its sum over z_m: a move from t to t' costs |t - t'| >= f_m(t) - f_m(t'), a deletion C_delete >= f_m(t), an insertion
+C_insert >= -f_m(t'). Averaged over particles, with the price g(t) = sum_m w_m f_m(t) of a consensus event at t,
+
+    risk(z) >= (sum of g over z) + B,    B = -sum_m w_m (sum of f_m over z_m).
+
+If g >= 0 at every candidate, no decode has a risk below B, which does not mention z: the f_m are the certificate,
+anybody can check them, and a decode whose risk is B is optimal. If g < 0 somewhere, an event there may pay. By
+duality the largest B is the least risk; ``exact.py`` finds such f_m, and ``bound`` makes any f_m comply.
 """
 
 from __future__ import annotations
@@ -12,14 +19,15 @@ from typing import NamedTuple
 import numpy as np
 from numba import njit
 
-from retrodict.decode.arrays import Floats
-from retrodict.decode.ensemble import Ensemble, weighted_sum
+from retrodict.decode.ensemble import Ensemble
+from retrodict.decode.kernels import Floats
+from retrodict.decode.transport import Cost
 
 
 class Bound(NamedTuple):
-    """A lower bound on the risk of every decode, and the feasible ``potentials`` [E] behind it.
+    """``lower`` is B, which no decode's risk goes below, and ``potentials`` [E] the f_m at the events that prove it.
 
-    ``price`` [n] is what a consensus event would cost at every candidate before potentials were made feasible.
+    ``price`` [n] is g at every candidate, before it was made nonnegative.
     """
 
     lower: float
@@ -28,11 +36,27 @@ class Bound(NamedTuple):
 
 
 @njit
-def _close(values: Floats, ensemble: Ensemble, insert: float, delete: float) -> Floats:
+def bound(values: Floats, ensemble: Ensemble, cost: Cost) -> Bound:
+    """The bound that potentials ``values`` [E] at the particle events give; any will do.
+
+    They are lowered until they are within bounds and 1-Lipschitz, then raised where a consensus event would pay.
+    """
+    closed = _close(values, ensemble, cost)
+    price, floor = _price(closed, ensemble, cost)
+    lower = 0.0
+    for m in range(len(ensemble.weights)):
+        for e in range(ensemble.offsets[m], ensemble.offsets[m + 1]):
+            closed[e] = max(closed[e], floor[ensemble.position[e]])
+            lower -= ensemble.weights[m] * closed[e]
+    return Bound(lower, closed, price)
+
+
+@njit
+def _close(values: Floats, ensemble: Ensemble, cost: Cost) -> Floats:
     """The largest 1-Lipschitz potentials at the events [E] that are at most ``values`` and within bounds."""
     closed = np.empty(len(values))
     for e in range(len(values)):
-        closed[e] = min(max(values[e], -insert), delete)
+        closed[e] = min(max(values[e], -cost.insert), cost.delete)
     for m in range(len(ensemble.weights)):
         first, stop = ensemble.offsets[m], ensemble.offsets[m + 1]
         for e in range(first + 1, stop):
@@ -40,6 +64,15 @@ def _close(values: Floats, ensemble: Ensemble, insert: float, delete: float) -> 
         for e in range(stop - 2, first - 1, -1):
             closed[e] = min(closed[e], closed[e + 1] + ensemble.times[e + 1] - ensemble.times[e])
     return closed
+
+
+@njit(fastmath={"reassoc"})
+def _weighted_sum(values: Floats, weights: Floats) -> float:
+    """sum_m w_m v_m, in any order, so that it is vectorised."""
+    total = 0.0
+    for m in range(len(weights)):
+        total += weights[m] * values[m]
+    return total
 
 
 @njit(fastmath={"reassoc"})
@@ -72,7 +105,7 @@ def _raised_floor(row: Floats, weights: Floats, guess: float, slack: float) -> f
 
 
 @njit
-def _price(closed: Floats, ensemble: Ensemble, insert: float, delete: float) -> tuple[Floats, Floats]:
+def _price(closed: Floats, ensemble: Ensemble, cost: Cost) -> tuple[Floats, Floats]:
     """sum_m w_m f_m at every candidate [n] (a consensus event there pays if it is negative), and the floors.
 
     f_m is as large as the events' potentials allow; a floor [n] is a level to which all have to be raised for
@@ -94,27 +127,11 @@ def _price(closed: Floats, ensemble: Ensemble, insert: float, delete: float) -> 
             if e + 1 < offsets[m + 1]:
                 right[m], behind[m] = closed[e + 1], times[e + 1]
         for m in range(M):
-            f[m] = min(delete, min(left[m] + (time - before[m]), right[m] + (behind[m] - time)))
-        price[j] = weighted_sum(f, weights)
-        floor[j] = -insert if j == 0 else max(-insert, floor[j - 1] - (time - ensemble.candidates[j - 1]))
+            f[m] = min(cost.delete, min(left[m] + (time - before[m]), right[m] + (behind[m] - time)))
+        price[j] = _weighted_sum(f, weights)
+        floor[j] = -cost.insert if j == 0 else max(-cost.insert, floor[j - 1] - (time - ensemble.candidates[j - 1]))
         if price[j] < 0:
-            floor[j] = _raised_floor(f, weights, floor[j], 2e-16 * (insert + delete))
+            floor[j] = _raised_floor(f, weights, floor[j], 2e-16 * (cost.insert + cost.delete))
     for j in range(n - 2, -1, -1):
         floor[j] = max(floor[j], floor[j + 1] - (ensemble.candidates[j + 1] - ensemble.candidates[j]))
     return price, floor
-
-
-@njit
-def bound(values: Floats, ensemble: Ensemble, insert: float, delete: float) -> Bound:
-    """The bound that potentials ``values`` [E] at the particle events give.
-
-    Any will do: where they would let a consensus event pay, potentials are raised.
-    """
-    closed = _close(values, ensemble, insert, delete)
-    price, floor = _price(closed, ensemble, insert, delete)
-    lower = 0.0
-    for m in range(len(ensemble.weights)):
-        for e in range(ensemble.offsets[m], ensemble.offsets[m + 1]):
-            closed[e] = max(closed[e], floor[ensemble.position[e]])
-            lower -= ensemble.weights[m] * closed[e]
-    return Bound(lower, closed, price)

@@ -1,0 +1,60 @@
+"""What all compiled kernels of this folder share: names of arrays, a binary search, and code kept on disk.
+
+Numba looks only at an entry point's own file to decide whether the machine code on disk is still good, although
+kernels from other files are part of it; ``entry_point`` therefore stamps it with the sources of the whole folder.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, TypeAlias, TypeVar, cast
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+Floats: TypeAlias = NDArray[np.float64]
+Ints: TypeAlias = NDArray[np.int64]
+Indices: TypeAlias = NDArray[np.uint32]  # without a sign, indexing need not look for negative ones
+Shorts: TypeAlias = NDArray[np.int32]
+Bytes: TypeAlias = NDArray[np.int8]
+Bools: TypeAlias = NDArray[np.bool_]
+
+_Function = TypeVar("_Function", bound=Callable[..., Any])
+_SOURCES = sorted(Path(__file__).parent.glob("*.py"))
+_STAMP = hashlib.sha256(b"".join(path.read_bytes() for path in _SOURCES)).hexdigest()
+
+
+def entry_point(function: _Function) -> _Function:
+    """Compile on first use and keep the result on disk until a file of this folder changes."""
+    compiled: Any = njit(cache=True)(function)
+    index = getattr(getattr(compiled, "_cache", None), "_cache_file", None)
+    if index is not None:
+        index._source_stamp = _STAMP
+    return cast(_Function, compiled)
+
+
+@njit
+def first_at_least(values: Any, wanted: float, low: int, high: int) -> int:
+    """The first place from ``low`` on in sorted ``values`` [n] that is not below ``wanted``, or ``high``.
+
+    NumPy's own, which also minds NaN and both sides, takes far longer to compile.
+    """
+    while low < high:
+        middle = (low + high) >> 1
+        if values[middle] < wanted:
+            low = middle + 1
+        else:
+            high = middle
+    return low
+
+
+@njit
+def longest(offsets: Ints) -> int:
+    """The largest number of events that any owner has: owner m has ``offsets[m]:offsets[m + 1]``."""
+    size = 0
+    for m in range(len(offsets) - 1):
+        size = max(size, offsets[m + 1] - offsets[m])
+    return size
