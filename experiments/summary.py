@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -28,28 +29,31 @@ LABELS = {
 
 def summarise(findings: Findings) -> dict[str, Any]:
     """Everything but the clouds' points; None where something was not measured. Synthetic sets also stand together."""
-    run = findings.run
+    run, file = findings.run, findings.run.folder / "run.json"
     datasets = run.scale.datasets
-    file = run.folder / "run.json"
+    groups = {dataset: [dataset] for dataset in datasets}
+    if synthetic := [dataset for dataset in datasets if kind_of(dataset) == "synthetic"]:
+        groups["synthetic"] = synthetic
+
+    def table(cell: Callable[..., Any]) -> dict[str, Any]:
+        return {name: {s: cell(findings, group, s) for s in SETTINGS} for name, group in groups.items()}
+
+    decoding = table(_decoding)
+    for dataset in datasets:
+        others = [setting for setting in run.kind(dataset).settings() if setting not in SETTINGS]
+        decoding[dataset] |= {setting: _decoding(findings, [dataset], setting) for setting in others}
     return {
         "run": read_json(file) if file.exists() else {"scale": run.scale.name, "commit": None, "date": None},
-        "data": {d: findings.record(d) for d in datasets},
+        "data": {dataset: findings.record(dataset) for dataset in datasets},
         "models": {d: findings.record(d, "p") for d in datasets if kind_of(d) != "synthetic"},
-        "smoothers": {d: _smoothers(findings, d) for d in datasets},
-        "log_q": {d: {s: _log_q(findings, [d], s) for s in SETTINGS} for d in datasets}
-        | {"synthetic": {s: _log_q(findings, _synthetic(findings), s) for s in SETTINGS}},
-        "decoding": {d: {s: _decoding(findings, [d], s) for s in run.kind(d).settings()} for d in datasets}
-        | {"synthetic": {s: _decoding(findings, _synthetic(findings), s) for s in SETTINGS}},
-        "ess": {d: {s: _ess(findings, [d], s) for s in SETTINGS} for d in datasets if kind_of(d) != "synthetic"}
-        | {"synthetic": {s: _ess(findings, _synthetic(findings), s) for s in SETTINGS}},
+        "smoothers": {dataset: _smoothers(findings, dataset) for dataset in datasets},
+        "log_q": table(_log_q),
+        "decoding": decoding,
+        "ess": table(_ess),
         "runtime": findings.result("runtime"),
         "integrals": {d: findings.result(f"integrals/{d}") for d in datasets if run.kind(d).integrals},
         "machines": _machines(findings),
     }
-
-
-def _synthetic(findings: Findings) -> list[str]:
-    return [d for d in findings.run.scale.datasets if kind_of(d) == "synthetic"]
 
 
 def _smoothers(findings: Findings, dataset: str) -> dict[str, Any]:
@@ -62,15 +66,15 @@ def _smoothers(findings: Findings, dataset: str) -> dict[str, Any]:
 def _log_q(findings: Findings, datasets: list[str], setting: str) -> dict[str, Any] | None:
     """Mean log q per missing event, and the share of the streams on which it is higher than under filtering."""
     found = [findings.result(f"log-q/{d}.{setting}") for d in datasets]
-    if not found or not all(found):
+    if not all(found):
         return None
     result: dict[str, Any] = {}
     for name in ("filtering", "smoothing", "paper", "exact"):
-        if not all(name in one for one in found if one):
+        parts = [one for one in found if one and name in one]
+        if not parts:
             continue
-        count = [len(one[name]) for one in found if one]
-        value, base, missing = (
-            np.concatenate([np.array(one[key][:n], dtype=float) for one, n in zip(found, count, strict=True) if one])
+        value, base, missing = (  # the exact posterior is that of the first streams only
+            np.concatenate([np.array(one[key][: len(one[name])], dtype=float) for one in parts])
             for key in (name, "filtering", "missing")
         )
         some = missing > 0
@@ -99,7 +103,7 @@ def _together(parts: list[Decoded]) -> Decoded:
 
 def _decoding(findings: Findings, datasets: list[str], setting: str) -> dict[str, Any] | None:
     """Mean distance of every method at every cost; tests against filtering and the paper's configuration."""
-    methods = methods_of(findings, datasets, setting) if datasets else {}
+    methods = methods_of(findings, datasets, setting)
     if not methods:
         return None
     kind = findings.run.kind(datasets[0])
