@@ -32,9 +32,8 @@ def main(arguments: list[str] | None = None) -> int:
             os.environ[name.upper()] = str(Path(getattr(options, name)).resolve())
     scale = SCALES["quick" if options.quick else "full"]
     run = Run(options.folder or Path("reproduced-quick" if options.quick else "reproduced"), scale)
-    device = options.device if options.device != "auto" else "cuda" if torch.cuda.is_available() else "cpu"
     try:
-        code = 0 if options.stage == "collect" else _do(run, options, device)
+        code = 0 if options.stage == "collect" else _do(run, options)
         if options.stage == "collect" or (options.stage == "all" and code == 0):
             for path in collect(run):
                 print(f"wrote {os.path.relpath(path)}")
@@ -47,8 +46,10 @@ def main(arguments: list[str] | None = None) -> int:
     return code
 
 
-def _do(run: Run, options: argparse.Namespace, device: str) -> int:
+def _do(run: Run, options: argparse.Namespace) -> int:
     run.claim()
+    trainer = options.device or ("cuda" if torch.cuda.is_available() else "cpu")
+    sampler = options.device or "cpu"  # where the native engine runs
     datasets = known(run, options.only)
     if not datasets:
         print(f"there is no data set {', '.join(options.only)}; there are {', '.join(run.scale.datasets)}")
@@ -56,12 +57,12 @@ def _do(run: Run, options: argparse.Namespace, device: str) -> int:
     until = None if options.seconds is None else time.time() + options.seconds
     first = list(data_tasks(run, datasets))
     if options.stage in ("models", "train", "all"):
-        first += model_tasks(run, datasets, device)
+        first += model_tasks(run, datasets, trainer)
     if options.stage in ("train", "all"):
-        first += smoother_tasks(run, datasets, device)
+        first += smoother_tasks(run, datasets, trainer)
     then = timed = []
     if options.stage in ("measure", "all"):
-        then, timed = list(measure_tasks(run, datasets, device)), list(timing_tasks(run, datasets, device))
+        then, timed = list(measure_tasks(run, datasets, sampler)), list(timing_tasks(run, datasets, sampler))
     outcome = run_tasks(run, first, workers=options.workers, until=until, each=options.each)
     if not outcome.is_incomplete:
         outcome = run_tasks(run, then, workers=options.workers, until=until)
@@ -80,7 +81,9 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--folder", type=Path, help="of the run: reproduced, or reproduced-quick")
     parser.add_argument("--only", nargs="+", metavar="SET", help="data sets, such as taxi, synthetic or synthetic-3")
     parser.add_argument("--workers", type=int, default=2, help="processes, each with one thread")
-    parser.add_argument("--device", choices=("auto", "cpu", "cuda"), default="auto")
+    parser.add_argument(
+        "--device", choices=("cpu", "cuda"), help="by default cuda to train where there is one, else cpu"
+    )
     parser.add_argument("--seconds", type=float, help="for this command: then fits end and nothing is started")
     parser.add_argument("--each", type=float, help="the most seconds for one fit in this command")
     parser.add_argument("--taxi", help="folder of the New York taxi streams")

@@ -14,6 +14,7 @@ from experiments.store import Run, read_json, record_of
 from retrodict.models.quadrature import GaussLegendre
 
 OUT_OF_TIME = "time was up"
+REDRAW = 5  # epochs on the same streams of p: on a GPU drawing others takes longer than an epoch
 
 
 def fit_model(run: Run, dataset: str, device: str, seconds: float | None) -> dict[str, Any] | None:
@@ -42,7 +43,7 @@ def fit_smoother(run: Run, dataset: str, setting: str, form: str, device: str, s
     missing = mechanism(setting, dataset, run.splits(dataset).train.types)
     torch.manual_seed(0)
     if form == "ours":
-        smoother, epochs, options = ours(model, missing, kind), kind.epochs[1], {}
+        smoother, epochs, options = ours(model, missing, kind), kind.epochs[1], {"redraw": REDRAW}
     else:
         smoother, epochs = rd.Smoothing(model, missing, kind.hidden, mixing=0), kind.epochs[2]
         options = {"learn_from": "data", "fresh_masks": False}
