@@ -13,8 +13,6 @@ from experiments.sizes import DETERMINISTIC, SETTINGS, STOCHASTIC, kind_of
 from experiments.store import Run, read_json, record_of
 from experiments.training import OUT_OF_TIME, fit_model, fit_smoother
 
-COMPARED = ("smoothing", "filtering", "paper-smoothing", "paper-filtering", "constant-rate")
-UNRESAMPLED = ("smoothing-unresampled", "filtering-unresampled")
 MEDIAN_RULE = ("taxi", "flights")  # where one type of event follows another
 
 
@@ -79,7 +77,7 @@ def smoother_tasks(run: Run, datasets: list[str], device: str) -> Iterator[Task]
     cases = [(d, "paper", setting) for d in synthetic for setting in SETTINGS]
     cases += [(d, form, setting) for form in ("ours", "paper") for d in real for setting in SETTINGS]
     cases += [(d, "ours", setting) for setting in SETTINGS for d in synthetic]
-    cases += [(d, "ours", s) for d in real for s in run.kind(d).settings() if s not in SETTINGS]
+    cases += [(d, "ours", setting) for d in real for setting in run.kind(d).other_settings]
     for dataset, form, setting in cases:
         target = record_of(run.model(dataset, f"{form}-{setting}"))
         arguments = {"dataset": dataset, "setting": setting, "form": form, "device": device}
@@ -90,41 +88,41 @@ def measure_tasks(run: Run, datasets: list[str], device: str) -> Iterator[Task]:
     """Everything that is measured, but for time."""
     for dataset in datasets:
         if run.kind(dataset).integrals:
-            needs = _needs(run, dataset, STOCHASTIC, ("ours",))
-            yield Task(
-                run.result(f"integrals/{dataset}"), integrals.measure, {"dataset": dataset, "device": device}, needs
-            )
-    for dataset in datasets:
-        kind = run.kind(dataset)
-        for setting in SETTINGS:
-            for method in (*COMPARED, *UNRESAMPLED):
-                yield from _impute(run, dataset, setting, method, kind.particles[0], device)
-            arguments = {"dataset": dataset, "setting": setting, "device": device}
-            needs = _needs(run, dataset, setting, ("ours", "paper"))
-            yield Task(run.result(f"log-q/{dataset}.{setting}"), log_q.measure, arguments, needs)
-        if dataset in MEDIAN_RULE:
+            arguments = {"dataset": dataset, "device": device}
+            needs = _needs(run, dataset, STOCHASTIC, "ours")
+            yield Task(run.result(f"integrals/{dataset}"), integrals.measure, arguments, needs)
+        if kind_of(dataset) in MEDIAN_RULE:
             target = result_of(run, dataset, DETERMINISTIC, "median-rule", 0, 0)
             yield Task(target, imputing.median_rule, {"dataset": dataset}, (record_of(run.data(dataset)),))
-    for dataset in datasets:
-        kind = run.kind(dataset)
-        for setting in kind.settings():
-            for method in ("smoothing", "filtering"):
-                if setting not in SETTINGS:
-                    yield from _impute(run, dataset, setting, method, kind.particles[0], device)
+    for dataset, setting, method, particles in comparisons(run, datasets):
+        same = {"dataset": dataset, "setting": setting, "method": method, "particles": particles, "device": device}
+        needs = _needs(run, dataset, setting, METHODS[method].proposal)
+        for first, stop in chunks(run, dataset, particles):
+            target = result_of(run, dataset, setting, method, particles, first)
+            yield Task(target, imputing.impute, {**same, "first": first, "stop": stop}, needs)
     for dataset in datasets:
         for setting in SETTINGS:
-            for particles in run.kind(dataset).particles[1:]:
-                for method in ("smoothing", "filtering"):
-                    yield from _impute(run, dataset, setting, method, particles, device)
+            arguments = {"dataset": dataset, "setting": setting, "device": device}
+            needs = _needs(run, dataset, setting, "ours", "paper")
+            yield Task(run.result(f"log-q/{dataset}.{setting}"), log_q.measure, arguments, needs)
+
+
+def comparisons(run: Run, datasets: list[str]) -> list[tuple[str, str, str, int]]:
+    """Data set, setting, method and M: every method, then other missing rates and more particles of two of them."""
+    kinds, two = [(d, run.kind(d)) for d in datasets], ("smoothing", "filtering")
+    return [
+        *((d, s, method, kind.particles[0]) for d, kind in kinds for s in SETTINGS for method in METHODS),
+        *((d, s, method, kind.particles[0]) for d, kind in kinds for s in kind.other_settings for method in two),
+        *((d, s, method, M) for d, kind in kinds for s in SETTINGS for M in kind.particles[1:] for method in two),
+    ]
 
 
 def timing_tasks(run: Run, datasets: list[str], device: str) -> Iterator[Task]:
     """What must run alone."""
     dataset = run.scale.timed_on
     if dataset in datasets:
-        yield Task(
-            run.result("runtime"), runtime.measure, {"device": device}, _needs(run, dataset, STOCHASTIC, ("ours",))
-        )
+        needs = _needs(run, dataset, STOCHASTIC, "ours")
+        yield Task(run.result("runtime"), runtime.measure, {"device": device}, needs)
 
 
 def result_of(run: Run, dataset: str, setting: str, method: str, particles: int, first: int) -> Path:
@@ -139,21 +137,11 @@ def chunks(run: Run, dataset: str, particles: int) -> list[tuple[int, int]]:
     return [(first, min(first + step, kind.imputed)) for first in range(0, kind.imputed, step)]
 
 
-def _impute(run: Run, dataset: str, setting: str, method: str, particles: int, device: str) -> Iterator[Task]:
-    needs = _needs(run, dataset, setting, (METHODS[method].proposal,))
-    for first, stop in chunks(run, dataset, particles):
-        arguments = {
-            "dataset": dataset, "setting": setting, "method": method, "particles": particles, "first": first,
-            "stop": stop, "device": device,
-        }  # fmt: skip
-        yield Task(result_of(run, dataset, setting, method, particles, first), imputing.impute, arguments, needs)
-
-
 def _model_of(run: Run, dataset: str) -> Path:
     return record_of(run.data(dataset) if kind_of(dataset) == "synthetic" else run.model(dataset))
 
 
-def _needs(run: Run, dataset: str, setting: str, forms: tuple[str, ...]) -> tuple[Path, ...]:
-    """The records of a data set, its model, and the smoothers among ``forms``."""
-    smoothers = [record_of(run.model(dataset, f"{form}-{setting}")) for form in forms if form in ("ours", "paper")]
+def _needs(run: Run, dataset: str, setting: str, *proposals: str) -> tuple[Path, ...]:
+    """The records of a data set, its model, and the smoothers among the proposals."""
+    smoothers = [record_of(run.model(dataset, f"{name}-{setting}")) for name in proposals if name in ("ours", "paper")]
     return (record_of(run.data(dataset)), _model_of(run, dataset), *smoothers)

@@ -33,9 +33,10 @@ class Kind:
     rhos: tuple[float, ...] = ()
     integrals: bool = False
 
-    def settings(self) -> tuple[str, ...]:
-        """Deterministic, rho = 0.5, and the other missing rates of the sensitivity experiment."""
-        return (*SETTINGS, *(name for rho in self.rhos if (name := f"rho-{rho:g}") != STOCHASTIC))
+    @property
+    def other_settings(self) -> tuple[str, ...]:
+        """The missing rates of the sensitivity experiment but 0.5."""
+        return tuple(name for rho in self.rhos if (name := f"rho-{rho:g}") not in SETTINGS)
 
 
 @dataclass(frozen=True)

@@ -40,7 +40,7 @@ def summarise(findings: Findings) -> dict[str, Any]:
 
     decoding = table(_decoding)
     for dataset in datasets:
-        others = [setting for setting in run.kind(dataset).settings() if setting not in SETTINGS]
+        others = run.kind(dataset).other_settings
         decoding[dataset] |= {setting: _decoding(findings, [dataset], setting) for setting in others}
     return {
         "run": read_json(file) if file.exists() else {"scale": run.scale.name, "commit": None, "date": None},
@@ -57,7 +57,8 @@ def summarise(findings: Findings) -> dict[str, Any]:
 
 
 def _smoothers(findings: Findings, dataset: str) -> dict[str, Any]:
-    names = [f"ours-{s}" for s in findings.run.kind(dataset).settings()] + [f"paper-{s}" for s in SETTINGS]
+    others = [f"ours-{setting}" for setting in findings.run.kind(dataset).other_settings]
+    names = [f"{form}-{setting}" for form in ("ours", "paper") for setting in SETTINGS] + others
     kept = ("epochs", "best_epoch", "ended", "train_seconds", "dev_log_q")
     records = {name: findings.record(dataset, name) for name in names}
     return {name: record and {key: record[key] for key in kept} for name, record in records.items()}
