@@ -85,7 +85,7 @@ def _parser() -> argparse.ArgumentParser:
         "--device", choices=("cpu", "cuda"), help="by default cuda to train where there is one, else cpu"
     )
     parser.add_argument("--seconds", type=float, help="for this command: then fits end and nothing is started")
-    parser.add_argument("--each", type=float, help="the most seconds for one fit in this command")
+    parser.add_argument("--each", type=float, help="the most seconds for one smoother in this command")
     parser.add_argument("--taxi", help="folder of the New York taxi streams")
     parser.add_argument("--flights", help="folder of the New York flights; without it the embedded sample")
     return parser

@@ -17,6 +17,7 @@ import torch
 
 from experiments.plan import Task
 from experiments.store import Run, write_json
+from experiments.training import fit_smoother
 from retrodict.errors import DataNotice, EngineNotice
 
 LEAST = 15.0  # seconds that must be left for a task to be started
@@ -48,7 +49,7 @@ def run_tasks(
 ) -> Outcome:
     """Do what is not done yet, earlier tasks first, each once all it needs is there.
 
-    After ``until`` (as ``time.time`` counts) nothing is started; fits end by themselves then, or after ``each`` s.
+    After ``until`` (as ``time.time`` counts) nothing is started; fits end by themselves then, smoothers after ``each`` s.
     """
     todo = [task for task in tasks if not task.is_done()]
     waiting, failed, ended = list(todo), [], 0
@@ -88,7 +89,8 @@ def _work(run: Run, task: Task, until: float | None, each: float | None) -> floa
     """Do a task and write what it found; returns the seconds it took."""
     arguments: dict[str, Any] = dict(task.arguments)
     if task.limited:
-        limits = [each, None if until is None else max(1.0, until - time.time())]
+        most = each if task.function is fit_smoother else None  # without p no smoother could begin
+        limits = [most, None if until is None else max(1.0, until - time.time())]
         arguments["seconds"] = min((limit for limit in limits if limit is not None), default=None)
     began = time.perf_counter()
     result = task.function(run, **arguments)
