@@ -11,6 +11,7 @@ import warnings
 from collections.abc import Callable, Iterable
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
+from functools import partial
 from typing import Any, NamedTuple
 
 import torch
@@ -20,6 +21,7 @@ from experiments.store import Run, write_json
 from experiments.training import fit_smoother
 from retrodict.errors import DataNotice, EngineNotice
 
+SAY = partial(print, flush=True)
 LEAST = 15.0  # seconds that must be left for a task to be started
 
 
@@ -45,11 +47,12 @@ def run_tasks(
     workers: int,
     until: float | None = None,
     each: float | None = None,
-    say: Callable[[str], None] = print,
+    say: Callable[[str], None] = SAY,
 ) -> Outcome:
     """Do what is not done yet, earlier tasks first, each once all it needs is there.
 
-    After ``until`` (as ``time.time`` counts) nothing is started; fits end by themselves then, smoothers after ``each`` s.
+    After ``until`` (as ``time.time`` counts) nothing is started and fits end by themselves; smoothers end after
+    ``each`` seconds.
     """
     todo = [task for task in tasks if not task.is_done()]
     waiting, failed, ended = list(todo), [], 0
