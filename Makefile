@@ -1,13 +1,15 @@
 # Two commands do everything on a fresh machine with Python, make and a C++ compiler:
 #   make demo    install and run the main job on embedded data
 #   make test    install and run the linters, the type checker and the tests
-# and a third repeats the paper's experiments, small: make reproduce-quick
+# The paper's experiments: make reproduce, and small versions of them: make reproduce-quick
 PYTHON ?= python3
 VENV   ?= .venv
 BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.installed
 
-.PHONY: demo test lint reproduce-quick clean
+WORKERS ?= 2
+
+.PHONY: demo test lint reproduce reproduce-quick clean
 
 demo: $(STAMP)
 	$(BIN)/retrodict demo
@@ -15,8 +17,12 @@ demo: $(STAMP)
 test: lint
 	$(BIN)/pytest -n 2 --dist loadfile
 
+reproduce: $(STAMP)
+	$(BIN)/python -m experiments all --workers $(WORKERS)
+
 reproduce-quick: $(STAMP)
-	$(BIN)/retrodict reproduce --all --quick --workers 2
+	rm -rf reproduced-quick
+	$(BIN)/python -m experiments all --quick --workers $(WORKERS)
 
 lint: $(STAMP)
 	$(BIN)/ruff check .

@@ -6,44 +6,46 @@ from dataclasses import replace
 
 import pytest
 
-from retrodict.experiments.place import Place
-from retrodict.experiments.plan import EXPERIMENTS, all_jobs
-from retrodict.experiments.pool import run_jobs
-from retrodict.experiments.scale import QUICK
+from experiments.plan import data_tasks, known, measure_tasks, model_tasks, smoother_tasks, timing_tasks
+from experiments.pool import run_tasks
+from experiments.sizes import QUICK
+from experiments.store import Run
 
+_SMALL = {"streams": (20, 4, 12), "imputed": 12, "hidden": 4, "epochs": (1, 1, 1)}
 TINY = replace(
     QUICK,
     name="tiny",
-    kinds=("flights", "synthetic"),
-    synthetic_sets=1,
-    sizes={"synthetic": (20, 4, 12), "flights": (20, 4, 12)},
-    hidden={"synthetic": 4, "flights": 4},
-    particles={"synthetic": (6,), "flights": (6, 12)},
-    epochs_p={"flights": 1},
-    epochs_q={"synthetic": 1, "flights": 1},
-    epochs_ours={"synthetic": 1, "flights": 1},
-    more_streams=20,
-    rhos=(0.5, 0.9),
+    kinds={
+        "flights": replace(QUICK.kinds["flights"], particles=(6, 12), rhos=(0.5, 0.9), **_SMALL),
+        "synthetic": replace(QUICK.kinds["synthetic"], particles=(6,), **_SMALL),
+    },
+    synthetic_sets=2,
     chunk=60,
     evidence_particles=20,
-    runtime_kind="flights",
-    runtime_particles=(5, 10),
-    runtime_shares=(0.5, 1.0),
-    integral_streams=5,
-    reference_particles=20,
+    timed_on="flights",
+    timed_particles=(5, 6),
 )
 
 
-def silent(*_: object) -> None:
-    """A report that goes nowhere."""
+def silent(_: str) -> None:
+    """Progress that goes nowhere."""
+
+
+def all_tasks(run: Run) -> list:
+    """Every task of a run, on the CPU."""
+    datasets = known(run)
+    tasks = list(data_tasks(run, datasets))
+    for make in (model_tasks, smoother_tasks, measure_tasks, timing_tasks):
+        tasks += make(run, datasets, "cpu")
+    return tasks
 
 
 @pytest.fixture(scope="session")
 def finished(tmp_path_factory):
     """A folder in which all experiments have run."""
-    place = Place(tmp_path_factory.mktemp("tiny"), TINY)
-    place.claim()
-    jobs = all_jobs(EXPERIMENTS, TINY, {})
-    outcome = run_jobs(jobs, place, workers=1, device="cpu", report=silent)
-    assert not outcome.failed, next(iter(outcome.failed.values()))
-    return place, jobs, outcome
+    run = Run(tmp_path_factory.mktemp("tiny"), TINY)
+    run.claim()
+    said: list[str] = []
+    outcome = run_tasks(run, all_tasks(run), workers=1, say=said.append)
+    assert not outcome.is_incomplete, "\n".join(said)
+    return run

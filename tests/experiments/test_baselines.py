@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from experiments.baselines import best_rules, constant_rate, median_rules, nothing
 from retrodict.events.stream import EventStream
 from retrodict.events.stream_set import StreamSet
-from retrodict.experiments.baselines import best_rules, constant_rate, median_rules, nothing
 from retrodict.missingness import ByType
 from retrodict.smc.impute import impute
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from retrodict.experiments.frontier import dominates, frontier
+from experiments.frontier import dominates, frontier
 
 COSTS = np.array([0.1, 10.0])
 

@@ -38,7 +38,7 @@ def fits() -> tuple[rd.Hawkes, rd.Hawkes, list[dict[str, float]]]:
 
 
 def test_em_learns_how_much_happens_when_half_of_it_is_seen(fits):
-    """Mean rates of the fitted processes, known to some 2 %; ``experiments/hawkes_em.py`` has the parameters."""
+    """Mean rates of the fitted processes, known to some 2 %; ``experiments/em_hawkes.py`` has the parameters."""
 
     def rates(model: rd.Hawkes) -> np.ndarray:
         return (model.base @ torch.linalg.inv(torch.eye(2) - model.excitation)).detach().numpy()

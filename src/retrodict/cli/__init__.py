@@ -21,7 +21,6 @@ from retrodict.cli.doctor import doctor
 from retrodict.cli.evaluate import evaluate
 from retrodict.cli.fit import fit
 from retrodict.cli.impute import impute
-from retrodict.cli.reproduce import reproduce
 from retrodict.cli.simulate import simulate
 from retrodict.errors import RetrodictError
 
@@ -31,7 +30,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-for command in (describe, fit, impute, evaluate, simulate, censor, data, demo, reproduce, doctor):
+for command in (describe, fit, impute, evaluate, simulate, censor, data, demo, doctor):
     app.command()(common.interruptible(command))
 
 
