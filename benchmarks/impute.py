@@ -30,7 +30,6 @@ PROPOSALS: dict[str, Callable[[rd.Model, rd.Missingness, int], rd.Proposal]] = {
     "smoothing": rd.Smoothing,
     "filtering": lambda model, missing, _: rd.Filtering(model, missing),
     "mixing": lambda model, missing, hidden: rd.Smoothing(model, missing, hidden, mixing=hidden),
-    "lookahead": rd.Lookahead,
 }
 
 
@@ -98,7 +97,7 @@ def main() -> None:
     parser.add_argument("--streams", type=int, default=16)
     parser.add_argument("--hidden", type=int, default=256)
     parser.add_argument("--proposal", choices=list(PROPOSALS), default="smoothing")
-    parser.add_argument("--sampler", choices=["thinning", "inversion"], help="by default as suits engine and proposal")
+    parser.add_argument("--sampler", choices=["thinning", "inversion"], help="by default the engine's own")
     parser.add_argument("--engine", default="auto")
     parser.add_argument("--rows", type=int, default=12_800, help="particles worked on at once")
     parser.add_argument("--device", default="cpu")

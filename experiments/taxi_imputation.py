@@ -44,7 +44,6 @@ CURES: dict[str, dict[str, Any]] = {
     "smoothing, 500 particles": {"particles": 500},
     "smoothing, 10 islands of 50": {"particles": 500, "islands": 10},
     "smoothing, 10 moves": {"rejuvenate": 10},
-    "smoothing, twisted": {"proposal": "twisted"},
 }
 
 
@@ -108,7 +107,6 @@ def main() -> None:
     parser.add_argument("--cure-streams", type=int, default=100, help="cures are tried on the first so many streams")
     parser.add_argument("--settings", nargs="*", default=["deterministic", "stochastic"])
     parser.add_argument("--ways", nargs="*", default=None, help="of training smoothers (smoothers.py)")
-    parser.add_argument("--twist-epochs", type=int, default=8)
     parser.add_argument("--device", default="cpu")
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--runs", type=Path, default=Path("runs/taxi_imputation"))
@@ -150,16 +148,6 @@ def main() -> None:
         smoother = smoother.to(options.device)
         proposals = {"smoothing": smoother, "filtering": rd.Filtering(smoother.model, missing)}
         cures = {cure: CURES[cure] for cure in options.cures or CURES}
-        if "cures" in options.methods and any(cure.get("proposal") == "twisted" for cure in cures.values()):
-            proposals["twisted"] = rd.fit(
-                rd.Twisted.of(smoother),
-                data["train"],
-                data["dev"][:100],
-                directory=options.runs / name / "twisted",
-                epochs=options.twist_epochs,
-                device=options.device,
-            )
-            part["twist"] = proposals["twisted"].training_record
         for group, choices, number in (("methods", METHODS, len(streams)), ("cures", cures, options.cure_streams)):
             part.setdefault(group, {})
             for method in choices if group in options.methods else ():

@@ -10,8 +10,8 @@ import torch
 from scipy import integrate
 
 import retrodict as rd
-from retrodict.events.batch import make_batch
 from retrodict.models.base import Model
+from retrodict.models.quadrature import Stratified
 from retrodict.proposals import base
 from tests.checks import bounds_hold, gradients_are_those_of_finite_differences, weights_are_those_of_the_particles
 from tests.conftest import KINDS, example_model, random_neural_hawkes
@@ -163,17 +163,6 @@ def test_a_saved_proposal_comes_back_the_same(tmp_path):
     assert rd.load_proposal(tmp_path / "plain").mixing == 0
 
 
-def test_a_twist_goes_with_it(tmp_path):
-    observed, missing, proposal = mixing_case()
-    twisted = rd.Twisted.of(proposal, 5)
-    assert torch.equal(twisted.log_prob(missing, observed), proposal.log_prob(missing, observed))
-    assert all(name.startswith("twist.") for name, p in twisted.named_parameters() if p.requires_grad)
-    ours, theirs = (rd.impute(observed, q, particles=10, seed=1) for q in (twisted, proposal))
-    np.testing.assert_allclose(ours.log_evidence, theirs.log_evidence, rtol=0, atol=1e-9)
-    loaded = rd.load_proposal(twisted.save(tmp_path))
-    assert torch.equal(loaded.log_prob(missing, observed), proposal.log_prob(missing, observed))
-
-
 @pytest.mark.parametrize("kind", ["hawkes", "neural_hawkes"])
 def test_gradients_are_those_of_finite_differences(kind):
     observed, missing, proposal = mixing_case(kind)
@@ -181,8 +170,10 @@ def test_gradients_are_those_of_finite_differences(kind):
     gradients_are_those_of_finite_differences(proposal, missing, observed)
 
 
+@pytest.mark.parametrize("random_points", [False, True])
 @pytest.mark.parametrize("windows", [False, True])
-def test_many_streams_are_scored_part_by_part(windows, monkeypatch):
+def test_many_streams_are_scored_part_by_part(windows, random_points, monkeypatch):
+    """At the same points as all at once, also where points are random."""
     observed, missing, proposal = mixing_case(streams=20)
     if windows:
         mechanism = rd.Windows([(0.5, 1.1), (1.9, 2.2)], inside=0.8, outside=0.1)
@@ -190,12 +181,17 @@ def test_many_streams_are_scored_part_by_part(windows, monkeypatch):
         again = rd.Smoothing(proposal.model, mechanism, 6, 7)
         again.load_state_dict(proposal.state_dict())
         proposal = again
-    whole = proposal.log_prob(missing, observed)
+
+    def log_prob() -> torch.Tensor:
+        integral = Stratified(4, torch.Generator().manual_seed(1)) if random_points else None
+        return proposal.log_prob(missing, observed, integral=integral)
+
+    whole = log_prob()
     sizes = []
     plain = proposal.model.drives_and_features
     proposal.model.drives_and_features = lambda batch, at: sizes.append(len(batch.gaps)) or plain(batch, at)
-    monkeypatch.setattr(base, "_MOST_FEATURES", 100_000)
-    torch.testing.assert_close(proposal.log_prob(missing, observed), whole, rtol=0, atol=1e-9)
+    monkeypatch.setattr(base, "_MOST_FEATURES", 25_000)
+    torch.testing.assert_close(log_prob(), whole, rtol=0, atol=1e-9)
     assert len(sizes) > 2
     assert sum(sizes) == 20
 
@@ -233,38 +229,3 @@ def test_what_cannot_be_mixed(model, mixing, why):
     with pytest.raises(rd.ModelError, match="no feature_range"):
         Unbounded([1.0]).feature_range(None, torch.zeros(1), torch.ones(1))
     assert rd.Smoothing(Unbounded([1.0]), rd.ByType(0.5), 4).mixing == 0
-
-
-@pytest.mark.parametrize("mixing", [0, 7])
-def test_a_damped_smoother_lies_between_filtering_and_itself(mixing):
-    """Its drive is the model's, plus so much of what the future adds; nothing of the original changes."""
-    observed, missing, proposal = mixing_case(mixing=7)
-    if not mixing:
-        proposal.mix = None
-    torch.nn.init.normal_(proposal.start_readout)
-    before = {name: value.clone() for name, value in proposal.state_dict().items()}
-    batch = make_batch(observed, dtype=torch.float64)
-    stream = torch.arange(len(observed))
-    state, t = proposal.model.initial((len(observed),)), torch.full((len(observed),), 0.1, dtype=torch.float64)
-
-    def added(q: rd.Smoothing) -> torch.Tensor:
-        ahead = q.ahead(q.prepare(batch), stream, torch.zeros_like(stream))
-        return q.future_drive(ahead, t, proposal.model.features(state, t) if mixing else None)
-
-    with torch.no_grad():
-        half = proposal.damped(0.5)
-        torch.testing.assert_close(added(half), 0.5 * added(proposal))
-        assert half.model is proposal.model
-        assert torch.equal(proposal.damped(1.0).log_prob(missing, observed), proposal.log_prob(missing, observed))
-        filtering = rd.Filtering(proposal.model, rd.ByType([0.5, 1.0, 0.2]))
-        torch.testing.assert_close(
-            proposal.damped(0.0).log_prob(missing, observed), filtering.log_prob(missing, observed), rtol=0, atol=1e-9
-        )
-    assert all(torch.equal(value, before[name]) for name, value in proposal.state_dict().items())
-    assert half.given_missingness is proposal.given_missingness
-    assert half.training_record["damped"] == 0.5
-    assert half.training_record["start"] not in (proposal.damped(0.4).training_record["start"], None)
-    with pytest.raises(rd.ModelError, match="factor"):
-        proposal.damped(1.5)
-    with pytest.raises(rd.ModelError, match="Damp the smoother, then twist it"):
-        rd.Twisted.of(proposal).damped(0.5)

@@ -201,7 +201,7 @@ def test_runaway_particles_are_reported():
     ("change", "options", "why"),
     [
         ("double", {}, "single precision"),
-        ("twisted", {}, "not Twisted"),
+        ("another kind", {}, "not Other"),
         (None, {"integral": SharedPoints(1)}, "not SharedPoints"),
     ],
 )
@@ -209,8 +209,8 @@ def test_what_an_engine_refuses_it_says(change, options, why):
     observed, proposal = neural_case(smooth=True, streams=2)
     if change == "double":
         proposal = proposal.double()
-    if change == "twisted":
-        proposal = rd.Twisted.of(proposal)
+    if change == "another kind":
+        proposal.__class__ = type("Other", (rd.Smoothing,), {})
     with pytest.raises(rd.ModelError, match=why):
         rd.impute(observed, proposal, particles=5, engine="native", **options)
     assert len(rd.impute(observed, proposal, particles=5, **options)) == 2

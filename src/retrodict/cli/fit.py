@@ -57,14 +57,7 @@ def fit(
     mixing: Annotated[
         int, typer.Option(help="With --missing: units of the smoother where past and future interact.", min=0)
     ] = 0,
-    lookahead: Annotated[
-        int,
-        typer.Option(help="With --missing: units of a smoother that asks the model what would follow; slow.", min=0),
-    ] = 0,
     learn_from: Annotated[Teacher, typer.Option(help="With --missing: whose streams teach the smoother.")] = _MODEL,
-    aversion: Annotated[
-        float, typer.Option(help="With --missing: how averse the smoother is to losing to filtering; 2 is much.", min=0)
-    ] = 0.0,
     epochs: Annotated[int, typer.Option(help="At most so many passes over the data.", min=1)] = 200,
     patience: Annotated[int, typer.Option(help="Stop after so many epochs without a better dev score.", min=1)] = 12,
     batch_size: Annotated[int, typer.Option(help="Streams a step.", min=1)] = 50,
@@ -109,17 +102,9 @@ def fit(
         raise ModelError("--complete, --learn-missing and --known are for --incomplete streams: add that.")
     if incomplete and not missing:
         raise ModelError("--incomplete needs to know what goes missing: give --missing, such as --missing 0.3.")
-    for_smoothers = {
-        "--mixing": mixing,
-        "--lookahead": lookahead,
-        "--learn-from": learn_from != "model",
-        "--aversion": aversion,
-    }
-    for option, given in for_smoothers.items():
+    for option, given in {"--mixing": mixing, "--learn-from": learn_from != "model"}.items():
         if given and (incomplete or not missing):
             raise ModelError(f"{option} is for the smoother of complete streams: give --missing, and not --incomplete.")
-    if mixing and lookahead:
-        raise ModelError("--mixing and --lookahead are two kinds of smoother: give one of them.")
     if known is not None:
         if complete or dev:
             raise ModelError("with a --known model only the mechanism is learned: leave out --complete and --dev.")
@@ -157,10 +142,10 @@ def fit(
         _fit_smoother(
             fitted,
             mechanism,
-            {"mixing": mixing, "lookahead": lookahead},
+            mixing,
             (train, dev_streams),
             output,
-            {**settings, "learn_from": learn_from.value, "aversion": aversion},
+            {**settings, "learn_from": learn_from.value},
         )
     common.wrote(
         output,
@@ -172,7 +157,7 @@ def fit(
 def _fit_smoother(
     model: Model,
     missing: Missingness,
-    units: dict[str, int],
+    mixing: int,
     streams: tuple[StreamSet, StreamSet | None],
     output: Path,
     settings: dict[str, Any],
@@ -180,27 +165,19 @@ def _fit_smoother(
     """Train a smoothing proposal for the model into the folder ``smoother``."""
     import torch
 
-    from retrodict.proposals import Lookahead, Smoothing
+    from retrodict.proposals import Smoothing
     from retrodict.train.fitting import fit as run
 
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(settings["seed"])
-        size = getattr(model, "hidden_size", 32)
-        if units["lookahead"]:
-            proposal: Smoothing = Lookahead(model, missing, size, units["lookahead"])
-        else:
-            proposal = Smoothing(model, missing, size, units["mixing"])
+        proposal = Smoothing(model, missing, getattr(model, "hidden_size", 32), mixing)
     with common.notes(), _interruptible():
         run(proposal, *streams, directory=output / SMOOTHER, **settings)
     record = proposal.training_record
     dev = "streams drawn in place of dev" if record["learn_from"] == "model" else "dev"
-    if settings["aversion"]:
-        scored = f"risk {record['dev_risk_per_event']:.4f}"
-    else:
-        scored = f"log q {record['dev_log_likelihood_per_event']:.4f} nats"
     common.wrote(
         output / SMOOTHER,
-        f"smoother, {scored} per missing event on {dev} "
+        f"smoother, log q {record['dev_log_likelihood_per_event']:.4f} nats per missing event on {dev} "
         f"(best epoch {record['best_epoch']} of {record['epochs']}, {record['seconds']:g} s)",
     )
 

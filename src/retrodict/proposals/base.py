@@ -5,13 +5,11 @@
 ``prepare`` reads the observed streams once. ``ahead`` gathers, for each row, what is known of the future in one
 segment (the stretch between two observed events); the sampler then asks for intensities and bounds given the
 model's state and that. A new proposal is one new file with ``prepare``, ``ahead`` and ``future_drive``. What the
-future adds may depend on the past: a proposal with ``reads_past`` is given the model's features too, and one with
-``reads_state`` may ask the model what would follow from an event, and multiply intensities accordingly (``log_ratio``).
+future adds may depend on the past: a proposal with ``reads_past`` is given the model's features too.
 """
 
 from __future__ import annotations
 
-import math
 import os
 from abc import ABC, abstractmethod
 from pathlib import Path
@@ -26,7 +24,6 @@ from retrodict.events.stream_set import StreamSet
 from retrodict.missingness.base import Context, Missingness
 from retrodict.models.base import Model
 from retrodict.models.quadrature import GaussLegendre, Integral, Nodes, split_at
-from retrodict.models.state import flat
 
 _MOST_FEATURES = 1 << 28  # bytes of the model's features that are worked on at once
 
@@ -44,8 +41,6 @@ class Proposal(nn.Module, ABC):
 
     kind: ClassVar[str]
     learning_rate: ClassVar[float] = 3e-3
-    is_twisted: ClassVar[bool] = False
-    sampler: ClassVar[str] = "thinning"  # how the reference engine draws from it, unless told
 
     def __init__(self, model: Model, missingness: Missingness) -> None:
         super().__init__()
@@ -91,23 +86,6 @@ class Proposal(nn.Module, ABC):
         """A guaranteed upper bound of it over [start, stop], [R, K], with features within ``past``, [R, F] each."""
         return None
 
-    @property
-    def reads_state(self) -> bool:
-        """Whether it has a ``log_ratio``."""
-        return False
-
-    def log_ratio(self, state: Any, ahead: Any, t: Tensor) -> Tensor | None:
-        """log of what λ^q_k is multiplied by at t [R] or [R, N], given all of the model's state: [R(, N), K].
-
-        None where nothing; asked only of proposals with ``reads_state``, for which states are then computed.
-        """
-        return None
-
-    @property
-    def most_log_ratio(self) -> float:
-        """A guaranteed upper bound of it."""
-        return 0.0
-
     def start_log_probs(self, ahead: Any, context: Context) -> Tensor:
         """log q of no event (index 0) or a missing one of type k (1 + k) at the start instant, [R, K+1].
 
@@ -122,13 +100,6 @@ class Proposal(nn.Module, ABC):
     def _start_tilt(self, ahead: Any) -> Tensor | None:
         return None
 
-    def log_twist(self, state: Any, ahead: Any, time: Tensor) -> Tensor:
-        """log ψ of rows at the right end of their segments, [R]: how well their histories fit what comes after it.
-
-        It counts in resampling and telescopes away. Without a twist all histories fit the same: ψ = 1.
-        """
-        return torch.zeros_like(time)
-
     def rates(self, state: Any, ahead: Any, t: Tensor, context: Context | None = None) -> Rates:
         """λ^p_k and λ^q_k = ρ_k f_k(drive + what the future adds), at t [R] or [R, N]."""
         drive = self.model.drive(state, t)
@@ -136,16 +107,7 @@ class Proposal(nn.Module, ABC):
         rho = self.missingness.rates(t, None if context is None else context.over(t)).to(drive.dtype)
         model = self.model.activate(drive)
         own = model if extra is None else self.model.activate(drive + extra)
-        ratio = self.log_ratio(state, ahead, t) if self.reads_state else None
-        if ratio is not None:
-            own = own * ratio.exp()
         return Rates(model, rho * own, rho)
-
-    def filtering_rates(self, state: Any, t: Tensor, context: Context | None = None) -> Rates:
-        """The same of filtering: λ^q_k = ρ_k λ^p_k."""
-        model = self.model.intensity(state, t)
-        rho = self.missingness.rates(t, None if context is None else context.over(t)).to(model.dtype)
-        return Rates(model, rho * model, rho)
 
     def floor(self, state: Any, t: Tensor, start: Tensor, stop: Tensor, context: Context) -> Tensor:
         """λ^p_k at t [R, N] times the bound of ρ_k over [start, stop] [R, N]: zero where nothing can go missing."""
@@ -154,7 +116,7 @@ class Proposal(nn.Module, ABC):
 
     def bound(self, state: Any, ahead: Any, start: Tensor, stop: Tensor, context: Context | None = None) -> Tensor:
         """A guaranteed upper bound of λ^q_k over [start, stop] [R] if nothing happens there, [R, K]."""
-        rho = self.missingness.bound(start, stop, context) * math.exp(self.most_log_ratio)
+        rho = self.missingness.bound(start, stop, context)
         past = self.model.feature_range(state, start, stop) if self.reads_past else None
         extra = self.future_drive_bound(ahead, start, stop, past)
         if extra is None:
@@ -202,29 +164,15 @@ class Proposal(nn.Module, ABC):
         with torch.no_grad():  # the mechanism is given: q does not teach it
             rho = self.missingness.rates(times, context.over(times)).to(inside.dtype)
         rates = rho[:, :, :-1] * self.model.activate(inside)
-        ratio = self._log_ratios(batch, ahead, times)
-        if ratio is not None:
-            rates = rates * ratio[:, :, :-1].exp()
         rates = rates.sum(-1)
         areas = (rates @ weights if weights.dim() == 1 else (rates * weights).sum(-1)) * batch.gaps
         own = at_events.gather(-1, batch.types[..., None])[..., 0]
         own_rho = rho[:, :-1, -1].gather(-1, batch.types[..., None])[..., 0]
         logs = self.model.log_activate(own, batch.types) + torch.where(pairs.missing, own_rho, 1.0).log()
-        if ratio is not None:
-            logs = logs + ratio[:, :-1, -1].gather(-1, batch.types[..., None])[..., 0]
         logs = torch.where(pairs.missing, logs, 0.0)
         if self.model.start_atom is not None:
             logs = self._score_start(logs, pairs, prepared)
         return logs.sum(1) - areas.sum(1)
-
-    def _log_ratios(self, batch: Batch, ahead: Any, times: Tensor) -> Tensor | None:
-        """``log_ratio`` at times [B, L+1, N] in the gaps of complete streams, [B, L+1, N, K], or None."""
-        if not self.reads_state:
-            return None
-        with torch.no_grad():  # the model is given
-            state = flat(self.model.states(batch))
-        ratio = self.log_ratio(state, ahead, times.flatten(0, 1))
-        return None if ratio is None else ratio.unflatten(0, times.shape[:2])
 
     def _streams_at_once(self, batch: Batch, positions: Tensor) -> int:
         """So many that the model's features, where they are read, fit into a bounded memory.

@@ -15,7 +15,6 @@ where h(t) are the model's ``features``.
 
 from __future__ import annotations
 
-import copy
 import math
 from typing import Any, NamedTuple
 
@@ -29,7 +28,6 @@ from retrodict.models.base import Model
 from retrodict.models.ctlstm import Cells, ContinuousTimeLSTM, hidden_at, hidden_range
 from retrodict.models.ctlstm_project import project
 from retrodict.models.own_clock import OwnClock
-from retrodict.models.store import weights_digest
 from retrodict.proposals.base import Proposal
 from retrodict.proposals.mixing import Mixing
 
@@ -106,24 +104,6 @@ class Smoothing(OwnClock, Proposal):
     def reads_past(self) -> bool:
         """Where there are such units."""
         return self.mix is not None
-
-    def damped(self, factor: float) -> Smoothing:
-        """A proposal between filtering (0) and this one (1), with so much of what the future adds.
-
-        Model and mechanism are shared. Where the future says little, or says it wrongly, less of it is safer.
-        """
-        if not 0 <= factor <= 1:
-            raise ModelError(f"the factor must lie in [0, 1] (0 is filtering), but is {factor!r}.")
-        shared = (self.model, self.missingness, self.given_missingness)
-        damped = copy.deepcopy(self, {id(part): part for part in shared})
-        weights: list[Tensor] = [damped.readout, damped.start_readout]
-        if damped.mix is not None:
-            weights.append(damped.mix.readout.weight)
-        with torch.no_grad():
-            for weight in weights:
-                weight.mul_(factor)
-        damped.training_record = {"damped": factor, "start": weights_digest(damped.state_dict())}
-        return damped
 
     def config(self) -> dict[str, Any]:
         """Constructor arguments."""

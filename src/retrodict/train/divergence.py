@@ -12,22 +12,11 @@ resampling, so that the estimate is unbiased. With several draws a stream each i
 others, which leaves the expectation as it is and takes most of the variance away.
 
 Both are known up to a constant of the data, log p(x) or the posterior's entropy, which training does not need.
-
-*Averse*: the inclusive divergence is the mean of -g, g = log q - log f being what the truth gains over filtering, f.
-Great gains on some streams make up for losses on others. With an aversion a > 0 to losses the mean of
-
-    (exp(-a g) - 1) / a
-
-is minimised instead, which is -g for a near 0. Of all densities the best is then f (p / f)^{1 / (1 + a)}, normalised:
-1 / (1 + a) of the way from filtering to the posterior. (Beyond a loss of 3 / a the exponential goes on as its tangent,
-so that no stream outweighs all others.) No stream can contribute less than -1 / a: where a g is large throughout there
-is nothing left to learn from, so a should not be much above one over the gains that are hoped for.
 """
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Hashable
+from collections.abc import Hashable
 from typing import Any, Literal, get_args
 
 import numpy as np
@@ -38,23 +27,21 @@ from torch import Tensor
 from retrodict.errors import ModelError, RunawayError
 from retrodict.events.batch import Batch, batches_by_length
 from retrodict.events.combine import join
-from retrodict.events.pairs import PairBatch, pairs_of_draws
+from retrodict.events.pairs import pairs_of_draws
 from retrodict.events.stream_set import StreamSet
 from retrodict.models.base import Model
-from retrodict.models.quadrature import GaussLegendre, Integral, Nodes, Stratified
+from retrodict.models.quadrature import GaussLegendre, Integral, Stratified
 from retrodict.proposals.base import Proposal
-from retrodict.proposals.filtering import Filtering
 from retrodict.smc.draw import draw_like
 from retrodict.smc.propose import Thinning
 from retrodict.smc.sampler import Options, sequential_monte_carlo
 from retrodict.train.censored import CensoredObjective
-from retrodict.train.objective import Score, epoch_seed
+from retrodict.train.objective import epoch_seed
 
 Teacher = Literal["model", "data", "both"]
 _DRAWS = 1_000_000_000_000  # seeds of draws are those of masks and this much more
 _POINTS = 2_000_000_000_000  # and of points of integrals so much more
 _DEV_DRAWS = 999_999_893 + _DRAWS  # of the one draw of dev streams
-_STEEPEST = 3.0  # aversion times a loss beyond which the risk goes on as a straight line
 
 
 class Divergence(CensoredObjective):
@@ -63,10 +50,8 @@ class Divergence(CensoredObjective):
     ``beta`` 1 is inclusive only, as the paper ended up with. ``learn_from`` says whose streams: those that the
     ``"model"`` draws, one for every training or dev stream, which starts and lasts as that one does, and other ones to
     train on every ``redraw`` epochs; the ``"data"``, the training streams themselves, as in the paper; or ``"both"``,
-    scored on dev data. Where streams can be had at will, it is a function that makes complete ones from a seed, asked
-    for others every ``redraw`` epochs; q is scored on dev data then too. ``docs/imputation.md`` says what each gains.
-    ``fresh_masks`` censors anew every epoch (the paper uses one mask throughout). ``draws`` is how many draws a stream
-    the exclusive part takes (1: the paper's form). ``aversion`` is that to streams on which q loses to filtering.
+    scored on dev data. ``docs/imputation.md`` says what each gains. ``fresh_masks`` censors anew every epoch (the paper
+    uses one mask throughout). ``draws`` is how many draws a stream the exclusive part takes (1: the paper's form).
     """
 
     def __init__(
@@ -77,21 +62,15 @@ class Divergence(CensoredObjective):
         *,
         seed: int = 0,
         beta: float = 1.0,
-        learn_from: Teacher | Callable[[int], StreamSet] = "model",
+        learn_from: Teacher = "model",
         redraw: int = 1,
         fresh_masks: bool = True,
         draws: int = 4,
-        aversion: float = 0.0,
     ) -> None:
         if not 0 <= beta <= 1:
             raise ModelError(f"beta must lie in [0, 1] (1 is the inclusive divergence), but is {beta!r}.")
-        if not 0 <= aversion < float("inf"):
-            raise ModelError(f"aversion must be 0 (none) or a positive number, but is {aversion!r}.")
-        if aversion and beta < 1:
-            raise ModelError("aversion is for the inclusive divergence alone: leave beta at 1, or aversion at 0.")
-        if not (callable(learn_from) or learn_from in get_args(Teacher)):
-            known = ", ".join(get_args(Teacher))
-            raise ModelError(f"learn_from must be one of {known}, or a function of a seed, but is {learn_from!r}.")
+        if learn_from not in get_args(Teacher):
+            raise ModelError(f"learn_from must be one of {', '.join(get_args(Teacher))}, but is {learn_from!r}.")
         for name, value in (("draws", draws), ("redraw", redraw)):
             if not (isinstance(value, int) and value > 0):
                 raise ModelError(f"{name} must be a positive whole number, but is {value!r}.")
@@ -99,29 +78,16 @@ class Divergence(CensoredObjective):
         super().__init__(proposal, train, dev, seed, scored)
         self.proposal = proposal
         self.beta, self.learn_from, self.redraw = beta, learn_from, redraw
-        self.fresh_masks, self.num_draws, self.aversion = fresh_masks, draws, aversion
-        self._filtering = _filtering_of(proposal) if aversion else None
-        if aversion:
-            self.score = Score("risk", "risk", 1)
+        self.fresh_masks, self.num_draws = fresh_masks, draws
         self._points: torch.Generator | None = None  # of this epoch's integrals
         self._drawn: tuple[int, StreamSet] | None = None  # this epoch's streams, and since which epoch
 
     def options(self) -> dict[str, Any]:
         """What this divergence is, for a run's identity."""
-        options: dict[str, Any] = {"beta": self.beta, "fresh_masks": self.fresh_masks, "learn_from": self.teacher}
+        options: dict[str, Any] = {"beta": self.beta, "fresh_masks": self.fresh_masks, "learn_from": self.learn_from}
         if self.learn_from != "data":
             options["redraw"] = self.redraw
-        if self.aversion:
-            options["aversion"] = self.aversion
         return options if self.beta == 1 else {**options, "draws": self.num_draws}
-
-    @property
-    def teacher(self) -> str:
-        """Whose streams these are; of a function its name, which is all that a run knows it by."""
-        if not callable(self.learn_from):
-            return self.learn_from
-        name = getattr(self.learn_from, "__qualname__", type(self.learn_from).__qualname__)
-        return f"{getattr(self.learn_from, '__module__', '')}.{name}"
 
     def events_per_stream(self) -> float:
         """Expected missing events of a training stream."""
@@ -137,15 +103,11 @@ class Divergence(CensoredObjective):
         """A training stream, or one that was drawn."""
         if self.learn_from == "data" or (self.learn_from == "both" and index < len(self.train)):
             return self.train.ids[index]
-        if callable(self.learn_from):
-            return f"number {index} of those made by {self.teacher}"
         return f"drawn by the model in place of {self.train.ids[index % len(self.train)]!r}"
 
     def loss(self, batch: Any, training: bool) -> tuple[Tensor, Tensor]:
         """The divergence summed over streams, and the number of missing events."""
         total = torch.zeros((), dtype=self.proposal.model.dtype, device=batch.durations.device)
-        if self.aversion:
-            return total + risk(self._gain(batch, training), self.aversion).sum(), batch.missing.sum()
         if self.beta > 0:
             integral = self._integral() if training else GaussLegendre()
             total = total - self.beta * self.proposal.batch_log_prob(batch, integral).sum()
@@ -154,15 +116,6 @@ class Divergence(CensoredObjective):
             drawn = exclusive(self.proposal, batch.observed, self.keys(batch, training), self.num_draws, integral)
             total = total + (1 - self.beta) * drawn.sum()
         return total, batch.missing.sum()
-
-    def _gain(self, batch: PairBatch, training: bool) -> Tensor:
-        """log q - log f of each stream, [B], both integrals taken at the same points."""
-        assert self._filtering is not None
-        integral = self._integral() if training else GaussLegendre()
-        points = Nodes(*integral.nodes(batch.complete.gaps.shape, batch.complete.gaps))
-        with torch.no_grad():
-            filtering = self._filtering.batch_log_prob(batch, points)
-        return self.proposal.batch_log_prob(batch, points) - filtering
 
     def _integral(self) -> Integral:
         """Other points in every batch: q knows when the next observed event is, and could learn to hide from nodes."""
@@ -176,15 +129,9 @@ class Divergence(CensoredObjective):
             return self.train
         since = epoch - epoch % self.redraw
         if self._drawn is None or self._drawn[0] != since:
-            self._drawn = since, self._other_streams(epoch_seed(self.seed, since) + _DRAWS)
+            drawn = _draw(self.proposal.model, self.train, epoch_seed(self.seed, since) + _DRAWS)
+            self._drawn = since, drawn if self.learn_from == "model" else join([self.train, drawn])
         return self._drawn[1]
-
-    def _other_streams(self, seed: int) -> StreamSet:
-        """Other streams to train on."""
-        if callable(self.learn_from):
-            return self.proposal.model.matched(self.learn_from(seed))
-        drawn = _draw(self.proposal.model, self.train, seed)
-        return drawn if self.learn_from == "model" else join([self.train, drawn])
 
 
 def _draw(model: Model, like: StreamSet, seed: int) -> StreamSet:
@@ -198,20 +145,6 @@ def _draw(model: Model, like: StreamSet, seed: int) -> StreamSet:
             'average). Teach the smoother by your streams instead: learn_from="data", or --learn-from data on the '
             "command line."
         ) from error
-
-
-def _filtering_of(proposal: Proposal) -> Filtering:
-    """Filtering with the very mechanism of a proposal, which goes where that goes."""
-    filtering = Filtering(proposal.model, proposal.given_missingness)
-    filtering.missingness = proposal.missingness
-    return filtering
-
-
-def risk(gain: Tensor, aversion: float) -> Tensor:
-    """(exp(-a g) - 1) / a; where a stream loses much, the tangent, so that none of them outweighs all others."""
-    steep = -aversion * gain
-    tangent = math.exp(_STEEPEST) * (1 + steep - _STEEPEST) - 1
-    return torch.where(steep < _STEEPEST, torch.expm1(steep.clamp(max=_STEEPEST)), tangent) / aversion
 
 
 def exclusive(
