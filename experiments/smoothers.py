@@ -1,4 +1,4 @@
-"""What the imputation experiments share: smoothers trained in several ways, and log q of the truth."""
+"""What imputation experiments share: smoothers of the paper's form, trained in several ways, and log q of the truth."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def train_smoothers(
     for name in ways:
         torch.manual_seed(0)
         place = folder / name.replace(", ", "_").replace(" ", "_")
-        smoother = rd.Smoothing(model, missing, hidden)
+        smoother = rd.Smoothing(model, missing, hidden, mixing=0)
         fitted[name] = rd.fit(smoother, train, dev, directory=place, device=device, progress=False, **WAYS[name])
         observed, hidden_events = missing.bind(dev.types).censor(dev, seed=3)
         record = fitted[name].training_record

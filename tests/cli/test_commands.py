@@ -13,8 +13,8 @@ from typer.testing import CliRunner
 
 import retrodict as rd
 from retrodict.cli import app, main
-from retrodict.cli.fit import Teacher
-from retrodict.train import divergence
+from retrodict.cli.fit import LearnFrom
+from retrodict.train import streams
 
 runner = CliRunner(env={"COLUMNS": "160", "TERM": "dumb"})
 
@@ -141,7 +141,7 @@ def test_fit_with_a_smoother_that_mixes_past_and_future_and_learns_from_data(tmp
     smoother = rd.load_proposal(tmp_path / "model" / "smoother")
     assert smoother.mixing == 5
     assert smoother.training_record["learn_from"] == "data"
-    assert [teacher.value for teacher in Teacher] == list(get_args(divergence.Teacher))
+    assert [source.value for source in LearnFrom] == list(get_args(streams.LearnFrom))
 
 
 def test_fit_with_a_smoother_then_impute(tmp_path):

@@ -125,26 +125,24 @@ def test_units_that_say_nothing_leave_the_plain_smoother():
     observed, missing, mixed = mixing_case()
     with torch.no_grad():
         mixed.mix.readout.weight.zero_()
-    plain = rd.Smoothing(mixed.model, mixed.given_missingness, 6)
+    plain = rd.Smoothing(mixed.model, mixed.given_missingness, 6, mixing=0)
     assert not plain.load_state_dict(mixed.state_dict(), strict=False).missing_keys
     torch.testing.assert_close(mixed.log_prob(missing, observed), plain.log_prob(missing, observed))
     ours, theirs = (rd.impute(observed, q, particles=10, seed=1, sampler="inversion") for q in (mixed, plain))
     np.testing.assert_allclose(ours.event_times, theirs.event_times, rtol=0, atol=1e-9)
 
 
-def test_without_mixing_nothing_is_new():
-    """The same weights from the same seed, the same file as ever, no features computed."""
+def test_the_papers_form_computes_no_features():
+    """And has the same weights from the same seed, but for the units."""
     model, mechanism = random_neural_hawkes(), rd.ByType(0.5)
     proposals = []
-    for options in ({}, {"mixing": 0}, {"mixing": 3}):
+    for mixing in (0, 3):
         torch.manual_seed(1)
-        proposals.append(rd.Smoothing(model, mechanism, 6, **options))
-    first, second, mixed = proposals
-    assert first.config() == second.config() == {"hidden_size": 6}
+        proposals.append(rd.Smoothing(model, mechanism, 6, mixing))
+    first, mixed = proposals
+    assert first.config() == {"hidden_size": 6, "mixing": 0}
     assert mixed.config() == {"hidden_size": 6, "mixing": 3}
-    assert first.state_dict().keys() == second.state_dict().keys()
     for name, weight in first.state_dict().items():
-        assert torch.equal(weight, second.state_dict()[name])
         assert torch.equal(weight, mixed.state_dict()[name])
     observed, missing = mechanism.censor(rd.simulate(model, 3, end=3.0, seed=1))
     model.features = model.drives_and_features = None
@@ -157,10 +155,26 @@ def test_a_saved_proposal_comes_back_the_same(tmp_path):
     loaded = rd.load_proposal(proposal.save(tmp_path / "mixed"))
     assert loaded.mixing == 7
     assert torch.equal(loaded.log_prob(missing, observed), proposal.log_prob(missing, observed))
-    rd.Smoothing(proposal.model, proposal.given_missingness, 6).save(tmp_path / "plain")
-    about = json.loads((tmp_path / "plain" / "proposal.json").read_text())
-    assert about["config"] == {"hidden_size": 6}
-    assert rd.load_proposal(tmp_path / "plain").mixing == 0
+
+
+@pytest.mark.parametrize("size", [4, 20])
+def test_by_default_there_are_as_many_units_as_the_larger_lstm_has_cells(size):
+    model = random_neural_hawkes(hidden_size=8)
+    assert rd.Smoothing(model, rd.ByType(0.5), size).mixing == max(size, 8)
+    assert rd.Smoothing(rd.Poisson([1.0]), rd.ByType(0.5), size).mixing == size
+    assert rd.Smoothing(rd.Poisson([1.0]), rd.ByType(0.5)).mixing == 64
+
+
+def test_folders_of_before_mixing_was_recorded_hold_the_papers_form(tmp_path):
+    observed, missing, mixed = mixing_case()
+    plain = rd.Smoothing(mixed.model, mixed.given_missingness, 6, mixing=0)
+    file = plain.save(tmp_path) / "proposal.json"
+    about = json.loads(file.read_text())
+    assert about["config"].pop("mixing") == 0
+    file.write_text(json.dumps(about))
+    loaded = rd.load_proposal(tmp_path)
+    assert loaded.mixing == 0
+    assert torch.equal(loaded.log_prob(missing, observed), plain.log_prob(missing, observed))
 
 
 @pytest.mark.parametrize("kind", ["hawkes", "neural_hawkes"])

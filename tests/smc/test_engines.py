@@ -138,7 +138,7 @@ def test_weights_that_changed_are_packed_again():
     assert not np.array_equal(data.log_evidence, after.log_evidence)
     proposal.model.readout.data.mul_(1 / 1.1)
     after = rd.impute(observed, proposal, particles=20, seed=1, engine="native")
-    fresh = rd.Smoothing(proposal.model, proposal.given_missingness, 21)
+    fresh = rd.Smoothing(proposal.model, proposal.given_missingness, 21, mixing=0)
     fresh.load_state_dict(proposal.state_dict())
     again = rd.impute(observed, fresh, particles=20, seed=1, engine="native")
     assert not np.array_equal(before.log_evidence, after.log_evidence)

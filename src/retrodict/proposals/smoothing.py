@@ -59,23 +59,30 @@ class Ahead(NamedTuple):
 
 
 class Smoothing(OwnClock, Proposal):
-    """A trainable proposal with ``hidden_size`` right-to-left cells.
+    """A trainable proposal with ``hidden_size`` right-to-left cells and ``mixing`` units that see past and future.
 
-    Past and future interact in ``mixing`` units; 0 is the paper's form.
+    By default there are as many units as the larger of the two LSTMs has cells, the model's or this one's. 0 is the
+    paper's form, in which past and future only add up; it is also the default for a model without ``feature_range``
+    (``models/base.py``), whose features have no known bounds for thinning to rely on.
     """
 
     kind = "smoothing"
 
-    def __init__(self, model: Model, missingness: Missingness, hidden_size: int = 64, mixing: int = 0) -> None:
+    def __init__(
+        self, model: Model, missingness: Missingness, hidden_size: int = 64, mixing: int | None = None
+    ) -> None:
         super().__init__(model, missingness)
         if not (isinstance(hidden_size, int) and hidden_size > 0):
             raise ModelError(f"hidden_size must be a positive whole number, but is {hidden_size!r}.")
+        has_range = type(model).feature_range is not Model.feature_range
+        if mixing is None:
+            mixing = max(hidden_size, getattr(model, "hidden_size", 0)) if has_range else 0
         if not (isinstance(mixing, int) and mixing >= 0):
             raise ModelError(f"mixing must be a whole number of units, or 0 for none, but is {mixing!r}.")
-        if mixing and type(model).feature_range is Model.feature_range:
+        if mixing and not has_range:
             raise ModelError(
                 f"past and future cannot be mixed for a {type(model).__name__} model, which does not say within which "
-                "bounds its features stay. Define feature_range (models/base.py), or leave mixing at 0."
+                "bounds its features stay. Define feature_range (models/base.py), or leave mixing out."
             )
         self.hidden_size = hidden_size
         self.lstm = ContinuousTimeLSTM(model.num_types + 1, hidden_size)
@@ -107,7 +114,12 @@ class Smoothing(OwnClock, Proposal):
 
     def config(self) -> dict[str, Any]:
         """Constructor arguments."""
-        return {"hidden_size": self.hidden_size} | ({"mixing": self.mixing} if self.mixing else {})
+        return {"hidden_size": self.hidden_size, "mixing": self.mixing}
+
+    @classmethod
+    def from_config(cls, model: Model, missingness: Missingness, **config: Any) -> Smoothing:
+        """The same as was saved: folders written before ``mixing`` was recorded hold the paper's form."""
+        return cls(model, missingness, **{"mixing": 0, **config})
 
     def prepare(self, observed: Batch) -> Future:
         """Read EOS at T, then the observed events from the last to the first."""
@@ -158,7 +170,8 @@ class Smoothing(OwnClock, Proposal):
             return hidden_at(cells, elapsed) @ readout.t()
         return project(cells, elapsed, readout)
 
-    def _start_tilt(self, ahead: Ahead) -> Tensor:
+    def start_tilt(self, ahead: Ahead) -> Tensor:
+        """A readout of h̄(0), [R, K+1]."""
         zero = torch.zeros_like(ahead.right)
         return hidden_at(ahead.cells, self._elapsed(ahead, zero)) @ self.start_readout.t()
 
