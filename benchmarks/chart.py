@@ -28,7 +28,10 @@ def main(source: str, target: str) -> None:
         if engine != "torch":
             axes.plot(streams, [x["floor_us"] for x in own], ":", color=colour, label=f"matrix products alone, {where}")
     axes.set(xscale="log", yscale="log", xlabel="streams at once", ylabel="µs per observed event")
-    axes.set_title("Particle smoothing, 50 particles, 256 cells, 10 types, half of 32 events missing", fontsize=10)
+    axes.set_title(
+        "Particle smoothing in the paper's form, 50 particles, 256 cells, 10 types, half of 32 events missing",
+        fontsize=10,
+    )
     axes.grid(True, which="major", alpha=0.3)
     axes.legend(fontsize=8, frameon=False, loc="center left", bbox_to_anchor=(1.0, 0.5))
     figure.savefig(target, dpi=150)

@@ -6,10 +6,11 @@
 
 Streams have 10 types and ``--lengths`` events, half of them missing; model and smoother are untrained (time depends on
 how many events there are, not on what they mean). Their weights differ little, so particles are seldom resampled; a
-larger ``--spread`` of the smoother's readout makes them differ more. The floor is the recurrent matrix product of every
-event a particle reads, observed or imputed, at the most rows the engine has in flight and at the precision it computes
-in, measured in the same run. A first call at the same shape is not counted (it compiles); each figure is the best of
-``--repeat`` further ones, set-up included.
+larger ``--spread`` of the smoother's readout makes them differ more. The smoother is in the paper's form, which every
+engine runs, unless ``--mixing`` gives it units in which past and future interact. The floor is the recurrent matrix
+product of every event a particle reads, observed or imputed, at the most rows the engine has in flight and at the
+precision it computes in, measured in the same run. A first call at the same shape is not counted (it compiles); each
+figure is the best of ``--repeat`` further ones, set-up included.
 """
 
 from __future__ import annotations
@@ -50,6 +51,13 @@ def floor(updates: float, rows: int, options: argparse.Namespace) -> float:
     return best * updates / rows
 
 
+def form(options: argparse.Namespace) -> str:
+    """The proposal in words."""
+    if options.proposal == "filtering":
+        return "filtering"
+    return f"smoothing, mixing {options.mixing}" if options.mixing else "smoothing, the paper's form (mixing 0)"
+
+
 def make(length: int, count: int, options: argparse.Namespace) -> tuple[rd.StreamSet, rd.Proposal]:
     """Streams of ``length`` events, half of them seen, and a proposal for them."""
     torch.manual_seed(0)
@@ -59,7 +67,7 @@ def make(length: int, count: int, options: argparse.Namespace) -> tuple[rd.Strea
     model = rd.NeuralHawkes.from_streams(streams, options.hidden)
     if options.proposal == "filtering":
         return observed, rd.Filtering(model, missing).to(options.device)
-    smoother = rd.Smoothing(model, missing, options.hidden)
+    smoother = rd.Smoothing(model, missing, options.hidden, options.mixing)
     torch.nn.init.normal_(smoother.readout, std=options.spread)
     return observed, smoother.to(options.device)
 
@@ -117,6 +125,7 @@ def main() -> None:
     parser.add_argument("--particles", type=int, nargs="*", default=[50])
     parser.add_argument("--hidden", type=int, default=256)
     parser.add_argument("--proposal", choices=["smoothing", "filtering"], default="smoothing")
+    parser.add_argument("--mixing", type=int, default=0, help="units of the smoother; 0 is the paper's form")
     parser.add_argument("--sampler", choices=list(SAMPLERS), help="by default the engine's own")
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--spread", type=float, default=0.1, help="of the smoother's readout")
@@ -125,8 +134,8 @@ def main() -> None:
     options = parser.parse_args()
     torch.set_num_threads(options.threads)
     name = torch.cuda.get_device_name() if options.device == "cuda" else f"cpu, {options.threads} threads"
-    about = {"engine": options.engine, "device": name}
-    print(json.dumps({**about, "hidden": options.hidden, "proposal": options.proposal, "sampler": options.sampler}))
+    about = {"engine": options.engine, "device": name, "proposal": form(options)}
+    print(json.dumps({**about, "hidden": options.hidden, "sampler": options.sampler}))
     for length in options.lengths:
         for count in options.streams:
             for particles in options.particles:

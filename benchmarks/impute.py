@@ -5,9 +5,10 @@
     python benchmarks/impute.py --device cuda --streams 1024
 
 Streams have 10 types, half of the events missing; the model and the smoother are untrained (time depends on how many
-events there are, not on what they mean). The floor is the one matrix product that each particle's LSTM cannot do
-without at each event it reads, observed or imputed, in the same run at the same number of rows. Every line is measured
-in a process of its own; peak memory is what that process takes above what it took before imputing.
+events there are, not on what they mean), the smoother in the paper's form unless ``--mixing`` says otherwise. The floor
+is the one matrix product that each particle's LSTM cannot do without at each event it reads, observed or imputed,
+in the same run at the same number of rows. Every line is measured in a process of its own; peak memory is what that
+process takes above what it took before imputing.
 """
 
 from __future__ import annotations
@@ -17,7 +18,6 @@ import json
 import resource
 import subprocess
 import sys
-from collections.abc import Callable
 
 import numpy as np
 import torch
@@ -26,12 +26,6 @@ from timing import timed
 import retrodict as rd
 
 TYPES = 10
-PROPOSALS: dict[str, Callable[[rd.Model, rd.Missingness, int], rd.Proposal]] = {
-    "smoothing": rd.Smoothing,
-    "filtering": lambda model, missing, _: rd.Filtering(model, missing),
-    "mixing": lambda model, missing, hidden: rd.Smoothing(model, missing, hidden, mixing=hidden),
-    "lookahead": rd.Lookahead,
-}
 
 
 def peak_mib(device: str) -> float:
@@ -59,7 +53,11 @@ def measure(length: int, particles: int, options: argparse.Namespace) -> dict[st
     missing = rd.ByType(0.5)
     observed, _ = missing.censor(streams, seed=2)
     model = rd.NeuralHawkes.from_streams(streams, options.hidden)
-    proposal = PROPOSALS[options.proposal](model, missing, options.hidden).to(options.device)
+    filtering = options.proposal == "filtering"
+    proposal: rd.Proposal = (
+        rd.Filtering(model, missing) if filtering else rd.Smoothing(model, missing, options.hidden, options.mixing)
+    )
+    proposal = proposal.to(options.device)
 
     def impute(some: rd.StreamSet, count: int) -> rd.Posterior:
         return rd.impute(
@@ -97,8 +95,9 @@ def main() -> None:
     parser.add_argument("--particles", type=int, nargs="*", default=[10, 50, 100, 200, 500, 1000])
     parser.add_argument("--streams", type=int, default=16)
     parser.add_argument("--hidden", type=int, default=256)
-    parser.add_argument("--proposal", choices=list(PROPOSALS), default="smoothing")
-    parser.add_argument("--sampler", choices=["thinning", "inversion"], help="by default as suits engine and proposal")
+    parser.add_argument("--proposal", choices=["smoothing", "filtering"], default="smoothing")
+    parser.add_argument("--mixing", type=int, default=0, help="units of the smoother; 0 is the paper's form")
+    parser.add_argument("--sampler", choices=["thinning", "inversion"], help="by default the engine's own")
     parser.add_argument("--engine", default="auto")
     parser.add_argument("--rows", type=int, default=12_800, help="particles worked on at once")
     parser.add_argument("--device", default="cpu")
@@ -109,7 +108,7 @@ def main() -> None:
     if options.one:
         print(json.dumps(measure(*options.one, options)))
         return
-    about = {k: getattr(options, k) for k in ("hidden", "proposal", "engine", "sampler", "device", "threads")}
+    about = {k: getattr(options, k) for k in ("hidden", "proposal", "mixing", "engine", "sampler", "device", "threads")}
     print(json.dumps(about))
     cases = [(length, 50) for length in options.lengths] + [(30, count) for count in options.particles]
     lines = []

@@ -38,7 +38,7 @@ from retrodict.models import Hawkes, Model, NeuralHawkes, Poisson
 from retrodict.models.quadrature import GaussLegendre, MonteCarlo
 from retrodict.models.simulate import simulate
 from retrodict.models.store import load_model, save_model
-from retrodict.proposals import Filtering, Lookahead, Proposal, Smoothing, Twisted
+from retrodict.proposals import Filtering, Proposal, Smoothing
 from retrodict.proposals.store import load_proposal
 from retrodict.smc.impute import impute
 from retrodict.smc.posterior import Posterior
@@ -76,7 +76,6 @@ __all__ = [
     "GaussLegendre",
     "Hawkes",
     "LimitError",
-    "Lookahead",
     "Missingness",
     "Model",
     "ModelError",
@@ -92,7 +91,6 @@ __all__ = [
     "StreamSet",
     "TimeVarying",
     "TrainingError",
-    "Twisted",
     "Windows",
     "WriteError",
     "__version__",

@@ -13,8 +13,8 @@ from typer.testing import CliRunner
 
 import retrodict as rd
 from retrodict.cli import app, main
-from retrodict.cli.fit import Teacher
-from retrodict.train import divergence
+from retrodict.cli.fit import LearnFrom
+from retrodict.train import streams
 
 runner = CliRunner(env={"COLUMNS": "160", "TERM": "dumb"})
 
@@ -108,16 +108,10 @@ def test_every_command_teaches_with_an_example():
         (["simulate", "{tmp}", "--end", "1", "-o", "{tmp}/x.csv"], "is not a saved model"),
         (["fit", "{trips}", *COLUMNS, "-o", "{trips}", "--epochs", "1"], "cannot make this folder"),
         (["fit", "{trips}", *COLUMNS, "-o", "{tmp}/x.csv", "--mixing", "8"], "--mixing is for the smoother"),
-        (["fit", "{trips}", *COLUMNS, "-o", "{tmp}/x.csv", "--lookahead", "8"], "--lookahead is for the smoother"),
-        (
-            ["fit", "{trips}", *COLUMNS, "-o", "{tmp}/x", "-m", "0.3", "--mixing", "8", "--lookahead", "8"],
-            "give one of them",
-        ),
         (
             ["fit", "{trips}", *COLUMNS, "-o", "{tmp}/x.csv", "--learn-from", "data"],
             "--learn-from is for the smoother",
         ),
-        (["fit", "{trips}", *COLUMNS, "-o", "{tmp}/x.csv", "--aversion", "2"], "--aversion is for the smoother"),
     ],
 )
 def test_errors_are_one_line_without_a_traceback(arguments, message, trips, tmp_path, monkeypatch, capsys):
@@ -147,23 +141,7 @@ def test_fit_with_a_smoother_that_mixes_past_and_future_and_learns_from_data(tmp
     smoother = rd.load_proposal(tmp_path / "model" / "smoother")
     assert smoother.mixing == 5
     assert smoother.training_record["learn_from"] == "data"
-    assert [teacher.value for teacher in Teacher] == list(get_args(divergence.Teacher))
-
-
-def test_fit_with_a_smoother_that_looks_ahead_then_impute(tmp_path):
-    truth = rd.Hawkes([0.5, 0.05], [[0.0, 0.9], [0.0, 0.0]], 2.0)
-    rd.write_events(rd.simulate(truth, 20, end=10.0, seed=1), tmp_path / "complete.parquet")
-    model, file = str(tmp_path / "model"), str(tmp_path / "complete.parquet")
-    options = ["--hidden", "8", "--epochs", "1", "--lookahead", "6", "--aversion", "2"]
-    result = run("fit", file, "-o", model, "-m", "0.5", *options)
-    assert "per missing event on streams drawn in place of dev" in result.output
-    assert "risk" in result.output
-    smoother = rd.load_proposal(tmp_path / "model" / "smoother")
-    assert isinstance(smoother, rd.Lookahead)
-    assert smoother.units == 6
-    assert smoother.training_record["aversion"] == 2.0
-    run("impute", model, file, "-o", str(tmp_path / "imputed.csv"), "--particles", "5")
-    assert (tmp_path / "imputed.csv").exists()
+    assert [source.value for source in LearnFrom] == list(get_args(streams.LearnFrom))
 
 
 def test_fit_with_a_smoother_then_impute(tmp_path):

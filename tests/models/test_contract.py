@@ -12,7 +12,7 @@ from retrodict.events.stream_set import StreamSet
 from retrodict.models import Model
 from retrodict.models.quadrature import GaussLegendre, MonteCarlo, Stratified
 from retrodict.models.simulate import simulate
-from retrodict.models.state import flat, put, side_by_side, spread, take
+from retrodict.models.state import put, take
 from tests.conftest import KINDS, example_model
 
 
@@ -169,50 +169,6 @@ def test_monte_carlo_integral_is_unbiased():
     error = (draws.mean(0) - exact) / (draws.std(0) / 2000**0.5)
     assert error.abs().max() < 3.5
     assert draws.std(0).min() > 1e-3
-
-
-@pytest.mark.parametrize("kind", KINDS)
-def test_branches_are_what_an_update_makes_of_each_type(kind):
-    model = example_model(kind)
-    state = random_state(model, 5, 3, torch.Generator().manual_seed(4))
-    time = state.time + 0.3
-    types = torch.tensor([2, 0])
-    branches = model.branches(state, types, time)
-    for j, k in enumerate(types):
-        apart = model.update(state, k.expand(5), time)
-        for together, field in zip(branches, apart, strict=True):
-            torch.testing.assert_close(together[:, j], field, rtol=0, atol=1e-14)
-    later = time[:, None] + torch.tensor([0.5, 0.1], dtype=torch.float64)
-    rates, features = model.intensity_and_features(branches, later)
-    assert torch.equal(rates, model.intensity(branches, later))
-    assert torch.equal(features, model.features(branches, later))
-
-
-@pytest.mark.parametrize("kind", KINDS)
-def test_states_of_whole_streams_are_those_event_by_event(kind):
-    model = example_model(kind)
-    batch = make_batch(simulate(model, 6, end=4.0, seed=2), dtype=torch.float64)
-    states, state = model.states(batch), model.initial(batch.durations.shape)
-    assert len(set(batch.mask.sum(1).tolist())) > 1
-    for i in range(batch.types.shape[1] + 1):
-        live = batch.mask.sum(1) >= i
-        for together, field in zip(states, state, strict=True):
-            torch.testing.assert_close(together[live, i], field[live], rtol=0, atol=1e-14)
-        if i < batch.types.shape[1]:
-            state = model.update(state, batch.types[:, i], batch.times[:, i])
-
-
-def test_states_are_spread_and_set_side_by_side():
-    model = example_model("neural_hawkes")
-    state = random_state(model, 4, 2, torch.Generator().manual_seed(4))
-    wide = spread(state, 3)
-    assert wide.start.shape == (4, 3, 8)
-    assert wide.time.shape == (4, 3)
-    rows = flat(wide)
-    assert torch.equal(rows.start, state.start.repeat_interleave(3, 0))
-    both = side_by_side(wide, spread(state, 1))
-    assert both.start.shape == (4, 4, 8)
-    assert torch.equal(both.time, state.time[:, None].expand(4, 4))
 
 
 def test_stratified_points_are_unbiased_with_less_noise():

@@ -10,8 +10,8 @@ import torch
 from scipy import integrate
 
 import retrodict as rd
-from retrodict.events.batch import make_batch
 from retrodict.models.base import Model
+from retrodict.models.quadrature import Stratified
 from retrodict.proposals import base
 from tests.checks import bounds_hold, gradients_are_those_of_finite_differences, weights_are_those_of_the_particles
 from tests.conftest import KINDS, example_model, random_neural_hawkes
@@ -125,26 +125,24 @@ def test_units_that_say_nothing_leave_the_plain_smoother():
     observed, missing, mixed = mixing_case()
     with torch.no_grad():
         mixed.mix.readout.weight.zero_()
-    plain = rd.Smoothing(mixed.model, mixed.given_missingness, 6)
+    plain = rd.Smoothing(mixed.model, mixed.given_missingness, 6, mixing=0)
     assert not plain.load_state_dict(mixed.state_dict(), strict=False).missing_keys
     torch.testing.assert_close(mixed.log_prob(missing, observed), plain.log_prob(missing, observed))
     ours, theirs = (rd.impute(observed, q, particles=10, seed=1, sampler="inversion") for q in (mixed, plain))
     np.testing.assert_allclose(ours.event_times, theirs.event_times, rtol=0, atol=1e-9)
 
 
-def test_without_mixing_nothing_is_new():
-    """The same weights from the same seed, the same file as ever, no features computed."""
+def test_the_papers_form_computes_no_features():
+    """And has the same weights from the same seed, but for the units."""
     model, mechanism = random_neural_hawkes(), rd.ByType(0.5)
     proposals = []
-    for options in ({}, {"mixing": 0}, {"mixing": 3}):
+    for mixing in (0, 3):
         torch.manual_seed(1)
-        proposals.append(rd.Smoothing(model, mechanism, 6, **options))
-    first, second, mixed = proposals
-    assert first.config() == second.config() == {"hidden_size": 6}
+        proposals.append(rd.Smoothing(model, mechanism, 6, mixing))
+    first, mixed = proposals
+    assert first.config() == {"hidden_size": 6, "mixing": 0}
     assert mixed.config() == {"hidden_size": 6, "mixing": 3}
-    assert first.state_dict().keys() == second.state_dict().keys()
     for name, weight in first.state_dict().items():
-        assert torch.equal(weight, second.state_dict()[name])
         assert torch.equal(weight, mixed.state_dict()[name])
     observed, missing = mechanism.censor(rd.simulate(model, 3, end=3.0, seed=1))
     model.features = model.drives_and_features = None
@@ -157,21 +155,26 @@ def test_a_saved_proposal_comes_back_the_same(tmp_path):
     loaded = rd.load_proposal(proposal.save(tmp_path / "mixed"))
     assert loaded.mixing == 7
     assert torch.equal(loaded.log_prob(missing, observed), proposal.log_prob(missing, observed))
-    rd.Smoothing(proposal.model, proposal.given_missingness, 6).save(tmp_path / "plain")
-    about = json.loads((tmp_path / "plain" / "proposal.json").read_text())
-    assert about["config"] == {"hidden_size": 6}
-    assert rd.load_proposal(tmp_path / "plain").mixing == 0
 
 
-def test_a_twist_goes_with_it(tmp_path):
-    observed, missing, proposal = mixing_case()
-    twisted = rd.Twisted.of(proposal, 5)
-    assert torch.equal(twisted.log_prob(missing, observed), proposal.log_prob(missing, observed))
-    assert all(name.startswith("twist.") for name, p in twisted.named_parameters() if p.requires_grad)
-    ours, theirs = (rd.impute(observed, q, particles=10, seed=1) for q in (twisted, proposal))
-    np.testing.assert_allclose(ours.log_evidence, theirs.log_evidence, rtol=0, atol=1e-9)
-    loaded = rd.load_proposal(twisted.save(tmp_path))
-    assert torch.equal(loaded.log_prob(missing, observed), proposal.log_prob(missing, observed))
+@pytest.mark.parametrize("size", [4, 20])
+def test_by_default_there_are_as_many_units_as_the_larger_lstm_has_cells(size):
+    model = random_neural_hawkes(hidden_size=8)
+    assert rd.Smoothing(model, rd.ByType(0.5), size).mixing == max(size, 8)
+    assert rd.Smoothing(rd.Poisson([1.0]), rd.ByType(0.5), size).mixing == size
+    assert rd.Smoothing(rd.Poisson([1.0]), rd.ByType(0.5)).mixing == 64
+
+
+def test_folders_of_before_mixing_was_recorded_hold_the_papers_form(tmp_path):
+    observed, missing, mixed = mixing_case()
+    plain = rd.Smoothing(mixed.model, mixed.given_missingness, 6, mixing=0)
+    file = plain.save(tmp_path) / "proposal.json"
+    about = json.loads(file.read_text())
+    assert about["config"].pop("mixing") == 0
+    file.write_text(json.dumps(about))
+    loaded = rd.load_proposal(tmp_path)
+    assert loaded.mixing == 0
+    assert torch.equal(loaded.log_prob(missing, observed), plain.log_prob(missing, observed))
 
 
 @pytest.mark.parametrize("kind", ["hawkes", "neural_hawkes"])
@@ -181,8 +184,10 @@ def test_gradients_are_those_of_finite_differences(kind):
     gradients_are_those_of_finite_differences(proposal, missing, observed)
 
 
+@pytest.mark.parametrize("random_points", [False, True])
 @pytest.mark.parametrize("windows", [False, True])
-def test_many_streams_are_scored_part_by_part(windows, monkeypatch):
+def test_many_streams_are_scored_part_by_part(windows, random_points, monkeypatch):
+    """At the same points as all at once, also where points are random."""
     observed, missing, proposal = mixing_case(streams=20)
     if windows:
         mechanism = rd.Windows([(0.5, 1.1), (1.9, 2.2)], inside=0.8, outside=0.1)
@@ -190,12 +195,17 @@ def test_many_streams_are_scored_part_by_part(windows, monkeypatch):
         again = rd.Smoothing(proposal.model, mechanism, 6, 7)
         again.load_state_dict(proposal.state_dict())
         proposal = again
-    whole = proposal.log_prob(missing, observed)
+
+    def log_prob() -> torch.Tensor:
+        integral = Stratified(4, torch.Generator().manual_seed(1)) if random_points else None
+        return proposal.log_prob(missing, observed, integral=integral)
+
+    whole = log_prob()
     sizes = []
     plain = proposal.model.drives_and_features
     proposal.model.drives_and_features = lambda batch, at: sizes.append(len(batch.gaps)) or plain(batch, at)
-    monkeypatch.setattr(base, "_MOST_FEATURES", 100_000)
-    torch.testing.assert_close(proposal.log_prob(missing, observed), whole, rtol=0, atol=1e-9)
+    monkeypatch.setattr(base, "_MOST_FEATURES", 25_000)
+    torch.testing.assert_close(log_prob(), whole, rtol=0, atol=1e-9)
     assert len(sizes) > 2
     assert sum(sizes) == 20
 
@@ -233,38 +243,3 @@ def test_what_cannot_be_mixed(model, mixing, why):
     with pytest.raises(rd.ModelError, match="no feature_range"):
         Unbounded([1.0]).feature_range(None, torch.zeros(1), torch.ones(1))
     assert rd.Smoothing(Unbounded([1.0]), rd.ByType(0.5), 4).mixing == 0
-
-
-@pytest.mark.parametrize("mixing", [0, 7])
-def test_a_damped_smoother_lies_between_filtering_and_itself(mixing):
-    """Its drive is the model's, plus so much of what the future adds; nothing of the original changes."""
-    observed, missing, proposal = mixing_case(mixing=7)
-    if not mixing:
-        proposal.mix = None
-    torch.nn.init.normal_(proposal.start_readout)
-    before = {name: value.clone() for name, value in proposal.state_dict().items()}
-    batch = make_batch(observed, dtype=torch.float64)
-    stream = torch.arange(len(observed))
-    state, t = proposal.model.initial((len(observed),)), torch.full((len(observed),), 0.1, dtype=torch.float64)
-
-    def added(q: rd.Smoothing) -> torch.Tensor:
-        ahead = q.ahead(q.prepare(batch), stream, torch.zeros_like(stream))
-        return q.future_drive(ahead, t, proposal.model.features(state, t) if mixing else None)
-
-    with torch.no_grad():
-        half = proposal.damped(0.5)
-        torch.testing.assert_close(added(half), 0.5 * added(proposal))
-        assert half.model is proposal.model
-        assert torch.equal(proposal.damped(1.0).log_prob(missing, observed), proposal.log_prob(missing, observed))
-        filtering = rd.Filtering(proposal.model, rd.ByType([0.5, 1.0, 0.2]))
-        torch.testing.assert_close(
-            proposal.damped(0.0).log_prob(missing, observed), filtering.log_prob(missing, observed), rtol=0, atol=1e-9
-        )
-    assert all(torch.equal(value, before[name]) for name, value in proposal.state_dict().items())
-    assert half.given_missingness is proposal.given_missingness
-    assert half.training_record["damped"] == 0.5
-    assert half.training_record["start"] not in (proposal.damped(0.4).training_record["start"], None)
-    with pytest.raises(rd.ModelError, match="factor"):
-        proposal.damped(1.5)
-    with pytest.raises(rd.ModelError, match="Damp the smoother, then twist it"):
-        rd.Twisted.of(proposal).damped(0.5)

@@ -25,7 +25,7 @@ def test_a_seed_gives_the_same_particles_as_on_the_cpu(kind, smooth, sampler):
     observed, _ = mechanism.censor(simulate(model, 30, end=3.0, seed=1), seed=1)
     proposal = Filtering(model, mechanism)
     if smooth:
-        proposal = Smoothing(model, mechanism, 6)
+        proposal = Smoothing(model, mechanism, 6, mixing=0)
         torch.nn.init.normal_(proposal.readout, std=0.3)
     here = impute(observed, proposal, particles=20, seed=2, sampler=sampler)
     there = impute(observed, proposal.cuda(), particles=20, seed=2, sampler=sampler)

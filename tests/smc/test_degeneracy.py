@@ -26,7 +26,7 @@ from retrodict.smc.impute import impute
 from retrodict.smc.islands import settle, unite
 from retrodict.smc.resampling import multinomial
 from retrodict.smc.sampler import Options, sequential_monte_carlo
-from retrodict.train.twisting import _truth
+from retrodict.smc.script import Script
 from tests.conftest import random_neural_hawkes
 from tests.smc.test_exact import CASES, _random_smoothing, golden_case
 
@@ -165,7 +165,10 @@ def test_scripts_are_followed_through_ties_and_from_the_start():
     pairs = make_pairs(observed, missing, dtype=torch.float64)
     keys = stream_keys(0, observed.ids)
     options = Options(1, None, rule=Quadrature(16))
-    run = sequential_monte_carlo(pairs.observed, Filtering(model, mechanism), keys, options, _truth(pairs))
+    never = torch.full((1,), torch.inf, dtype=torch.float64)
+    times, types = (torch.tensor(x)[None] for x in (missing.event_times, missing.event_types))
+    script = Script(times, types, never, never, torch.zeros(1, dtype=torch.bool))
+    run = sequential_monte_carlo(pairs.observed, Filtering(model, mechanism), keys, options, script)
     assert run.times[0, 0, : run.counts[0, 0]].tolist() == [0.0, 0.5, 0.5, 1.0, 3.0]
     assert run.types[0, 0, : run.counts[0, 0]].tolist() == [2, 0, 1, 2, 0]
     with torch.no_grad():

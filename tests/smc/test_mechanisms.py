@@ -112,10 +112,10 @@ def test_inversion_has_an_unbiased_evidence(name):
 
 @pytest.mark.parametrize("name", EXAMPLES)
 def test_training_and_moves_know_the_posterior(name):
-    """Smoothing without a lookahead is the exact posterior here: log q - log p is -log p(x), and every move is kept."""
+    """Smoothing blind to the future is the exact posterior here: log q - log p is -log p(x), and every move is kept."""
     example = EXAMPLES[name]
     observed = observed_streams(example, 2)
-    proposal = Smoothing(Poisson(RATES), example.mechanism, 3)
+    proposal = Smoothing(Poisson(RATES), example.mechanism, 3, mixing=0)
     torch.nn.init.zeros_(proposal.readout)
     batch = make_batch(observed, dtype=torch.float64)
     values = exclusive(proposal, batch, stream_keys(1, observed.ids), draws=3)
@@ -249,7 +249,7 @@ def z_scores(mechanism, chains, alone, smooth: bool, sampler: str) -> np.ndarray
     proposal = Filtering(model, mechanism)
     if smooth:
         torch.manual_seed(0)
-        proposal = Smoothing(model, mechanism, 6)
+        proposal = Smoothing(model, mechanism, 6, mixing=0)
         torch.nn.init.normal_(proposal.readout, std=0.4)
     runs = 40
     copies = StreamSet([EventStream(SEEN.times, SEEN.types, end=SEEN.end, id=i) for i in range(runs)], types=TYPES)

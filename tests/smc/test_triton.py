@@ -74,7 +74,7 @@ def propose(kind: str, model: NeuralHawkes, missing: ByType) -> Proposal:
     if kind == "filtering":
         return Filtering(model, missing).to(DEVICE)
     torch.manual_seed(5)
-    smoothing = Smoothing(model, missing, 6)
+    smoothing = Smoothing(model, missing, 6, mixing=0)
     torch.nn.init.normal_(smoothing.readout, std=0.4)
     torch.nn.init.normal_(smoothing.start_readout)
     return smoothing.to(DEVICE)

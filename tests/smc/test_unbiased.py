@@ -42,7 +42,7 @@ def reference(stream) -> tuple[float, float]:
 
 def proposals(model=MODEL) -> dict:
     torch.manual_seed(3)
-    smoothing = Smoothing(model, MISSING, 5)
+    smoothing = Smoothing(model, MISSING, 5, mixing=0)
     torch.nn.init.normal_(smoothing.readout, std=0.4)
     return {"filtering": Filtering(model, MISSING), "smoothing": smoothing}
 
@@ -94,7 +94,7 @@ def test_a_streams_particles_do_not_depend_on_its_batch(kind, engine):
     observed, _ = mechanism.censor(simulate(model, 64, end=3.0, seed=1), seed=1)
     proposal = Filtering(model, mechanism)
     if kind == "smoothing":
-        proposal = Smoothing(model, mechanism, 6)
+        proposal = Smoothing(model, mechanism, 6, mixing=0)
         torch.nn.init.normal_(proposal.readout)
     whole = impute(observed, proposal, particles=8, seed=2, engine=engine)
     for rows in (8, 56):

@@ -17,7 +17,7 @@ from retrodict.models.quadrature import GaussLegendre
 from retrodict.proposals import Smoothing
 from retrodict.random import stream_keys
 from retrodict.smc.sampler import Options, sequential_monte_carlo
-from retrodict.train.divergence import Divergence, exclusive, risk
+from retrodict.train.divergence import Divergence, exclusive
 from retrodict.train.module import Fitting
 from tests.conftest import random_neural_hawkes
 
@@ -148,8 +148,6 @@ def test_a_run_with_another_divergence_is_not_resumed(tmp_path):
         ({"learn_from": "me"}, "learn_from"),
         ({"draws": 0}, "draws"),
         ({"redraw": 0}, "redraw"),
-        ({"aversion": -1.0}, "aversion"),
-        ({"aversion": 2.0, "beta": 0.5}, "leave beta at 1"),
     ],
 )
 def test_bad_options_are_refused(options, message):
@@ -157,114 +155,6 @@ def test_bad_options_are_refused(options, message):
     streams = rd.simulate(model, 5, end=2.0, seed=1)
     with pytest.raises(rd.ModelError, match=message):
         rd.fit(rd.Smoothing(model, rd.ByType(0.5), 4), streams, streams, progress=False, **options)
-
-
-@pytest.mark.parametrize("aversion", [0.5, 2.0, 9.0])
-def test_the_least_risk_lies_so_far_from_filtering_to_the_posterior(aversion):
-    """Over all distributions of ten outcomes: f (p / f)^{1 / (1 + a)}, normalised; no loss here reaches the tangent."""
-    generator = torch.Generator().manual_seed(1)
-    f, p = torch.softmax(0.15 * torch.randn(2, 10, dtype=torch.float64, generator=generator), -1)
-    best = torch.log_softmax(f.log() + (p / f).log() / (1 + aversion), -1).requires_grad_()
-    assert (best - f.log()).abs().max() > 0.02
-    loss = (p * risk(torch.log_softmax(best, -1) - f.log(), aversion)).sum()
-    assert torch.autograd.grad(loss, best)[0].abs().max() < 1e-12
-    for other in (p.log(), f.log()):
-        assert (p * risk(other - f.log(), aversion)).sum() > loss + 1e-5
-
-
-@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
-def test_risk_is_a_loss_of_log_q_for_little_aversion(dtype):
-    gain = torch.linspace(-8, 3, 12, dtype=dtype)
-    torch.testing.assert_close(risk(gain, 1e-7), -gain, rtol=1e-5, atol=1e-5)
-
-
-def test_risk_grows_no_faster_than_a_line_in_the_end():
-    gain = torch.linspace(-8, 3, 12, dtype=torch.float64, requires_grad=True)
-    slope = torch.autograd.grad(risk(gain, 2.0).sum(), gain)[0]
-    expected = -torch.minimum((-2.0 * gain.detach()).exp(), torch.tensor(math.exp(3.0), dtype=torch.float64))
-    torch.testing.assert_close(slope, expected)
-
-
-def test_an_averse_divergence_is_the_risk_of_all_streams():
-    """On dev, where integrals are precise: against log q and log f as anyone would ask for them."""
-    model = random_neural_hawkes(seed=2)
-    torch.manual_seed(0)
-    smoother = rd.Smoothing(model, rd.ByType(0.5), 4)
-    torch.nn.init.normal_(smoother.readout)
-    streams = rd.simulate(model, 20, end=2.0, seed=1)
-    objective = Divergence(smoother, streams, streams, learn_from="data", aversion=2.0)
-    batch = objective.batch(np.arange(20), None)
-    with torch.no_grad():
-        log_q, log_f = (q.batch_log_prob(batch) for q in (smoother, rd.Filtering(model, rd.ByType(0.5))))
-        found, events = objective.loss(batch, training=False)
-    torch.testing.assert_close(found, risk(log_q - log_f, 2.0).sum())
-    assert int(events) == int(batch.missing.sum()) > 0
-    assert objective.options()["aversion"] == 2.0
-
-
-@pytest.mark.parametrize("training", [True, False])
-@pytest.mark.parametrize(
-    "missing", [rd.ByType(0.5), rd.Windows([(0.3, 0.9), (1.2, 1.7)], inside=0.8)], ids=["everywhere", "in windows"]
-)
-def test_a_smoother_without_what_the_future_adds_gains_exactly_nothing(missing, training):
-    """Both integrals are taken at the same points, also where memory makes a smoother split its batch."""
-    model = random_neural_hawkes(seed=2)
-    smoother = rd.Smoothing(model, missing, 4, mixing=3).damped(0.0)
-    streams = rd.simulate(model, 20, end=2.0, seed=1)
-    objective = Divergence(smoother, streams, streams, learn_from="data", aversion=2.0)
-    objective.epoch_batches(20, 0, 0)
-    batch = objective.batch(np.arange(20), 0 if training else None)
-    with torch.no_grad(), pytest.MonkeyPatch.context() as patch:
-        patch.setattr("retrodict.proposals.base._MOST_FEATURES", 1)
-        assert float(objective.loss(batch, training)[0]) == pytest.approx(0.0, abs=1e-9)
-
-
-def test_the_score_of_an_averse_fit_is_called_a_risk(capsys):
-    model = random_neural_hawkes(seed=2)
-    streams = rd.simulate(model, 20, end=2.0, seed=1)
-    smoother = rd.fit(rd.Smoothing(model, rd.ByType(0.5), 4), streams[:15], streams[15:], epochs=2, aversion=2.0)
-    assert "risk per event" in capsys.readouterr().err
-    assert not any("log_likelihood" in key for key in smoother.training_record)
-    objective = Divergence(smoother, streams[:15], streams[15:], aversion=2.0)
-    with torch.no_grad():
-        total, events = objective.loss(objective.batch(np.arange(5), None), training=False)
-    assert smoother.training_record["dev_risk_per_event"] == pytest.approx(float(total / events), rel=1e-6)
-
-
-def test_a_fit_that_starts_from_another_smoother_is_another_fit(tmp_path):
-    """Of damped smoothers; the same one, made again or trained before, is recognised."""
-    model = random_neural_hawkes(seed=2)
-    streams = rd.simulate(model, 20, end=2.0, seed=1)
-    one, other = (rd.Smoothing(model, rd.ByType(0.5), 4) for _ in range(2))
-    fit = partial(rd.fit, train=streams[:15], dev=streams[15:], epochs=1, aversion=2.0, progress=False)
-    damped = one.damped(0.5)
-    first = fit(damped, directory=tmp_path)
-    assert first.training_record["start"] == one.damped(0.5).training_record["start"]
-    for again in (one.damped(0.5), damped):
-        with pytest.warns(rd.DataNotice, match="had finished"):
-            fit(again, directory=tmp_path)
-        assert torch.equal(again.readout, first.readout)
-    with pytest.raises(rd.TrainingError, match="another start"):
-        fit(other.damped(0.5), directory=tmp_path)
-
-
-def test_an_averse_smoother_loses_to_filtering_on_fewer_streams():
-    model, missing = rd.Hawkes([0.4, 0.02], [[0.0, 0.9], [0.0, 0.0]], 4.0), rd.ByType([1.0, 0.0])
-    streams = rd.simulate(model, 900, end=10.0, seed=1)
-    observed, hidden = missing.censor(streams[300:], seed=2)
-    some = hidden.lengths > 0
-    gains = {}
-    for aversion in (0.0, 4.0):
-        torch.manual_seed(0)
-        smoother = rd.Smoothing(model, missing, 16)
-        rd.fit(
-            smoother, streams[:250], streams[250:300], epochs=15, learning_rate=0.02, aversion=aversion, progress=False
-        )
-        with torch.no_grad():
-            gain = smoother.log_prob(hidden, observed) - rd.Filtering(model, missing).log_prob(hidden, observed)
-        gains[aversion] = gain.double().numpy()[some]
-    assert np.mean(gains[4.0] > 0) > np.mean(gains[0.0] > 0) + 0.03
-    assert 0.1 < gains[4.0].mean() < gains[0.0].mean()
 
 
 def _epoch_times(objective: Divergence, epoch: int) -> torch.Tensor:
@@ -285,30 +175,6 @@ def test_streams_are_drawn_anew_every_so_many_epochs(teacher):
     assert seen[1].shape != seen[2].shape or not torch.equal(seen[1], seen[2])
     resumed = make(learn_from=teacher)
     assert torch.equal(_epoch_times(resumed, 3), seen[3])
-
-
-def test_a_function_of_a_seed_can_teach():
-    """Asked for other streams every second epoch; scored on the dev data; known by its name."""
-    model, asked = random_neural_hawkes(seed=2), []
-
-    def recipe(seed: int) -> rd.StreamSet:
-        asked.append(seed)
-        return rd.simulate(model, 9, num_events=5, seed=seed)
-
-    streams = rd.simulate(model, 6, end=2.0, seed=1)
-    smoother = rd.Smoothing(model, rd.ByType([1.0, 0.0, 0.0]), 4)
-    objective = Divergence(smoother, streams, streams, learn_from=recipe, redraw=2)
-    seen = [_epoch_times(objective, epoch) for epoch in range(4)]
-    assert seen[0].shape == (9, 5)
-    assert torch.equal(seen[0], seen[1])
-    assert not torch.equal(seen[1], seen[2])
-    assert len(set(asked)) == len(asked) == 2
-    assert objective.scored is objective.dev
-    assert objective.teacher == f"{__name__}.test_a_function_of_a_seed_can_teach.<locals>.recipe"
-    assert objective.options()["learn_from"] == objective.teacher
-    assert objective.name_of(7) == f"number 7 of those made by {objective.teacher}"
-    fitted = rd.fit(smoother, streams, streams, epochs=1, progress=False, learn_from=recipe)
-    assert fitted.training_record["learn_from"] == objective.teacher
 
 
 def test_points_of_integrals_are_others_in_every_batch_and_the_same_again():

@@ -34,7 +34,6 @@ from retrodict.events.stream import EventStream
 from retrodict.events.stream_set import StreamSet, describe_types
 from retrodict.models.quadrature import Integral
 from retrodict.models.start import StartAtom
-from retrodict.models.state import spread
 
 
 class Terms(NamedTuple):
@@ -140,22 +139,6 @@ class Model(nn.Module, ABC):
             for state, times, end in self._gaps(batch, positions)
         ]
         return *self.drives(batch, positions), torch.stack(features, 1)
-
-    def states(self, batch: Batch) -> Any:
-        """The state in every gap of complete streams, that is after each event and before any, [B, L+1] states."""
-        found = [state for state, _, _ in self._gaps(batch, batch.gaps.new_zeros(0))]
-        return type(found[0])(*(torch.stack(fields, 1) for fields in zip(*found, strict=True)))
-
-    def branches(self, state: Any, types: Tensor, time: Tensor) -> Any:
-        """What the state would be after an event of each of J ``types`` [J] at ``time`` [...]: [..., J] states."""
-        count = len(types)
-        return self.update(
-            spread(state, count), types.expand(*time.shape, count), time[..., None].expand(*time.shape, count)
-        )
-
-    def intensity_and_features(self, state: Any, t: Tensor) -> tuple[Tensor, Tensor]:
-        """Both at once, where that is cheaper."""
-        return self.intensity(state, t), self.features(state, t)
 
     def _gaps(self, batch: Batch, positions: Tensor) -> Iterator[tuple[Any, Tensor, Tensor]]:
         """For each gap of complete streams the state in it, the times at ``positions`` [B, Q], and its end [B]."""

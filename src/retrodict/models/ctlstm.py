@@ -59,21 +59,10 @@ class ContinuousTimeLSTM(nn.Module):
         """Read an event ``elapsed`` [...] after the last one; ``type`` [...] indexes the inputs."""
         cell = cell_at(cells, elapsed)
         gates = (self.bias + self.by_type)[type] + (cells.output * torch.tanh(cell)) @ self.by_hidden
-        return self._jump(gates, cell, cells.target)
-
-    def read_each(self, cells: Cells, types: Tensor, elapsed: Tensor) -> Cells:
-        """What would follow if an event of each of J ``types`` [J] were read instead: [..., J, D] each."""
-        cell = cell_at(cells, elapsed)
-        hidden = (cells.output * torch.tanh(cell)) @ self.by_hidden  # the same for all
-        gates = (self.bias + self.by_type)[types] + hidden.unsqueeze(-2)
-        return self._jump(gates, cell.unsqueeze(-2), cells.target.unsqueeze(-2))
-
-    def _jump(self, gates: Tensor, cell: Tensor, target: Tensor) -> Cells:
-        """The cells after an event, from gates before activation [..., 7D], and c and c̲ before it [..., D]."""
         six, decay = gates.split([6 * self.hidden_size, self.hidden_size], -1)
         i, f, o, i_bar, f_bar, z = torch.sigmoid(six).chunk(6, -1)
         z = 2 * z - 1
-        return Cells(f * cell + i * z, f_bar * target + i_bar * z, F.softplus(decay), o)
+        return Cells(f * cell + i * z, f_bar * cells.target + i_bar * z, F.softplus(decay), o)
 
     def scan(self, types: Tensor, gaps: Tensor) -> tuple[Cells, Tensor]:
         """Read B whole streams from the zero state.

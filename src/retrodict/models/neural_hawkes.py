@@ -166,23 +166,6 @@ class NeuralHawkes(OwnClock, Model):
         drives = hidden @ self.readout.t()
         return drives[:, :-1, -1], drives[:, :, :-1], hidden
 
-    def states(self, batch: Batch) -> NeuralState:
-        """One scan."""
-        cells, _, _ = self._scan(batch)
-        times = torch.cat([torch.zeros_like(batch.durations[:, None]), batch.times], 1)
-        start, target, decay, output = (field.transpose(0, 1) for field in cells)
-        return NeuralState(start, target, decay, output, times)
-
-    def branches(self, state: NeuralState, types: Tensor, time: Tensor) -> NeuralState:
-        """The hidden state's part of the gates is the same for all types."""
-        cells = self.lstm.read_each(state.cells, types, self._elapsed(state, time))
-        return NeuralState(*cells, time[..., None].expand(*time.shape, len(types)))
-
-    def intensity_and_features(self, state: NeuralState, t: Tensor) -> tuple[Tensor, Tensor]:
-        """h(t), and what it comes to."""
-        hidden = self.features(state, t)
-        return self.activate(hidden @ self.readout.t()), hidden
-
     def _scan(self, batch: Batch) -> tuple[Cells, Tensor, Tensor]:
         """The cells after BOS and each event, h at the end of each gap, [L+1, B, D] each, and scaled gaps [L+1, B]."""
         gaps = (batch.gaps / self.time_scale.to(self.dtype)).t().contiguous()

@@ -1,14 +1,13 @@
 """What a model remembers of a history: a NamedTuple of tensors, one row per stream or particle.
 
 States are moved about as whole rows: ``take`` gathers rows (resampling, or the rows that are still active)
-and ``put`` writes rows back. ``spread`` and ``flat`` make one row into many, ``side_by_side`` several into one.
+and ``put`` writes rows back.
 """
 
 from __future__ import annotations
 
 from typing import Any, Protocol, TypeVar
 
-import torch
 from torch import Tensor
 
 
@@ -35,25 +34,4 @@ def put(state: S, rows: Tensor, new: S) -> S:
     """The state with ``rows`` replaced by ``new`` (a new state; the old one is left as it was)."""
     return type(state)(
         *(old.index_put((rows,), value) for old, value in zip(state, new, strict=True))  # type: ignore[call-overload]
-    )
-
-
-def spread(state: S, count: int) -> S:
-    """The same state ``count`` times: [..., *] becomes [..., count, *], where [...] is the shape of ``time``."""
-    at = state.time.dim()  # type: ignore[attr-defined]
-    return type(state)(
-        *(field.unsqueeze(at).expand(*field.shape[:at], count, *field.shape[at:]) for field in state)  # type: ignore[attr-defined]
-    )
-
-
-def flat(state: S) -> S:
-    """States of shape [A, B] as rows [A B]."""
-    return type(state)(*(field.flatten(0, 1) for field in state))  # type: ignore[attr-defined]
-
-
-def side_by_side(first: S, second: S) -> S:
-    """States of shapes [..., A] and [..., B] as one of [..., A + B]."""
-    at = first.time.dim() - 1  # type: ignore[attr-defined]
-    return type(first)(
-        *(torch.cat([a, b], at) for a, b in zip(first, second, strict=True))  # type: ignore[call-overload]
     )

@@ -2,8 +2,6 @@
 
 from retrodict.proposals.base import Proposal
 from retrodict.proposals.filtering import Filtering
-from retrodict.proposals.lookahead import Lookahead
 from retrodict.proposals.smoothing import Smoothing
-from retrodict.proposals.twisted import Twisted
 
-PROPOSALS: dict[str, type[Proposal]] = {p.kind: p for p in (Filtering, Smoothing, Lookahead, Twisted)}
+PROPOSALS: dict[str, type[Proposal]] = {p.kind: p for p in (Filtering, Smoothing)}

@@ -1,24 +1,19 @@
-"""The contract of a proposal q(z | x): the intensities from which missing events are drawn, left to right.
+"""A proposal q(z | x): intensities to draw from (``intensity.py``), log q of complete streams, a form on disk.
 
-    lambda^q_k(t | history, future) for each type, always with the factor rho_k(t) (appendix C.6)
+    log q(z | x) = Σ_z log λ^q_k(t) - ∫ Σ_k λ^q_k(t) dt                                       equation (C.2)
 
-``prepare`` reads the observed streams once. ``ahead`` gathers, for each row, what is known of the future in one
-segment (the stretch between two observed events); the sampler then asks for intensities and bounds given the
-model's state and that. A new proposal is one new file with ``prepare``, ``ahead`` and ``future_drive``. What the
-future adds may depend on the past: a proposal with ``reads_past`` is given the model's features too, and one with
-``reads_state`` may ask the model what would follow from an event, and multiply intensities accordingly (``log_ratio``).
+A new proposal is one new file with ``prepare``, ``ahead``, ``future_drive`` and ``config``.
 """
 
 from __future__ import annotations
 
-import math
 import os
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from pathlib import Path
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from retrodict.events.batch import Batch
 from retrodict.events.pairs import PairBatch, make_pairs
@@ -26,142 +21,35 @@ from retrodict.events.stream_set import StreamSet
 from retrodict.missingness.base import Context, Missingness
 from retrodict.models.base import Model
 from retrodict.models.quadrature import GaussLegendre, Integral, Nodes, split_at
-from retrodict.models.state import flat
+from retrodict.proposals.intensity import Intensity
 
 _MOST_FEATURES = 1 << 28  # bytes of the model's features that are worked on at once
 
 
-class Rates(NamedTuple):
-    """λ^p and λ^q at the same times, [..., K] each, and ρ."""
-
-    model: Tensor
-    proposal: Tensor
-    missing: Tensor
-
-
-class Proposal(nn.Module, ABC):
+class Proposal(Intensity):
     """q(z | x) for a frozen model and a missingness mechanism."""
 
     kind: ClassVar[str]
     learning_rate: ClassVar[float] = 3e-3
-    is_twisted: ClassVar[bool] = False
-    sampler: ClassVar[str] = "thinning"  # how the reference engine draws from it, unless told
 
     def __init__(self, model: Model, missingness: Missingness) -> None:
-        super().__init__()
-        self.model = model
-        self.given_missingness = missingness
+        super().__init__(model, missingness)
         self.training_record: dict[str, Any] = {}
-        names = model.types or tuple(str(k) for k in range(model.num_types))
-        self.missingness = missingness.bind(names, model.time_unit)
 
     @abstractmethod
     def config(self) -> dict[str, Any]:
         """The constructor's further arguments, as JSON can hold them."""
+
+    @classmethod
+    def from_config(cls, model: Model, missingness: Missingness, **config: Any) -> Proposal:
+        """The proposal whose ``config`` this is, as files hold it; its weights are loaded later."""
+        return cls(model, missingness, **config)
 
     def save(self, directory: str | os.PathLike[str]) -> Path:
         """Write the proposal, its model and its mechanism into a directory."""
         from retrodict.proposals.store import save_proposal
 
         return save_proposal(self, directory)
-
-    @abstractmethod
-    def prepare(self, observed: Batch) -> Any:
-        """What q needs to know of B whole observed streams."""
-
-    @abstractmethod
-    def ahead(self, prepared: Any, stream: Tensor, segment: Tensor) -> Any:
-        """The same for R rows, each in one segment of one stream: a NamedTuple with leading dimension R."""
-
-    @property
-    def reads_past(self) -> bool:
-        """Whether what the future adds depends on the model's features, which are then computed for it."""
-        return False
-
-    def future_drive(self, ahead: Any, t: Tensor, past: Tensor | None) -> Tensor | None:
-        """What the future adds to the model's drive at t [R] or [R, N]: [R(, N), K]; None where nothing.
-
-        ``past`` [R(, N), F] are the model's features at t; None unless ``reads_past``.
-        """
-        return None
-
-    def future_drive_bound(
-        self, ahead: Any, start: Tensor, stop: Tensor, past: tuple[Tensor, Tensor] | None
-    ) -> Tensor | None:
-        """A guaranteed upper bound of it over [start, stop], [R, K], with features within ``past``, [R, F] each."""
-        return None
-
-    @property
-    def reads_state(self) -> bool:
-        """Whether it has a ``log_ratio``."""
-        return False
-
-    def log_ratio(self, state: Any, ahead: Any, t: Tensor) -> Tensor | None:
-        """log of what λ^q_k is multiplied by at t [R] or [R, N], given all of the model's state: [R(, N), K].
-
-        None where nothing; asked only of proposals with ``reads_state``, for which states are then computed.
-        """
-        return None
-
-    @property
-    def most_log_ratio(self) -> float:
-        """A guaranteed upper bound of it."""
-        return 0.0
-
-    def start_log_probs(self, ahead: Any, context: Context) -> Tensor:
-        """log q of no event (index 0) or a missing one of type k (1 + k) at the start instant, [R, K+1].
-
-        Asked only of streams whose model has a start atom and that have no observed event there.
-        """
-        assert self.model.start_atom is not None
-        rates = self.missingness.rates(torch.zeros_like(context.start), context).to(self.model.dtype)
-        joint = self.model.start_atom.log_probs + torch.cat([torch.zeros_like(rates[:, :1]), rates.log()], 1)
-        tilt = self._start_tilt(ahead)
-        return torch.log_softmax(joint if tilt is None else joint + tilt, -1)
-
-    def _start_tilt(self, ahead: Any) -> Tensor | None:
-        return None
-
-    def log_twist(self, state: Any, ahead: Any, time: Tensor) -> Tensor:
-        """log ψ of rows at the right end of their segments, [R]: how well their histories fit what comes after it.
-
-        It counts in resampling and telescopes away. Without a twist all histories fit the same: ψ = 1.
-        """
-        return torch.zeros_like(time)
-
-    def rates(self, state: Any, ahead: Any, t: Tensor, context: Context | None = None) -> Rates:
-        """λ^p_k and λ^q_k = ρ_k f_k(drive + what the future adds), at t [R] or [R, N]."""
-        drive = self.model.drive(state, t)
-        extra = self.future_drive(ahead, t, self.model.features(state, t) if self.reads_past else None)
-        rho = self.missingness.rates(t, None if context is None else context.over(t)).to(drive.dtype)
-        model = self.model.activate(drive)
-        own = model if extra is None else self.model.activate(drive + extra)
-        ratio = self.log_ratio(state, ahead, t) if self.reads_state else None
-        if ratio is not None:
-            own = own * ratio.exp()
-        return Rates(model, rho * own, rho)
-
-    def filtering_rates(self, state: Any, t: Tensor, context: Context | None = None) -> Rates:
-        """The same of filtering: λ^q_k = ρ_k λ^p_k."""
-        model = self.model.intensity(state, t)
-        rho = self.missingness.rates(t, None if context is None else context.over(t)).to(model.dtype)
-        return Rates(model, rho * model, rho)
-
-    def floor(self, state: Any, t: Tensor, start: Tensor, stop: Tensor, context: Context) -> Tensor:
-        """λ^p_k at t [R, N] times the bound of ρ_k over [start, stop] [R, N]: zero where nothing can go missing."""
-        rho = self.missingness.bound(start, stop, context.over(start))
-        return self.model.intensity(state, t) * rho.to(self.model.dtype)
-
-    def bound(self, state: Any, ahead: Any, start: Tensor, stop: Tensor, context: Context | None = None) -> Tensor:
-        """A guaranteed upper bound of λ^q_k over [start, stop] [R] if nothing happens there, [R, K]."""
-        rho = self.missingness.bound(start, stop, context) * math.exp(self.most_log_ratio)
-        past = self.model.feature_range(state, start, stop) if self.reads_past else None
-        extra = self.future_drive_bound(ahead, start, stop, past)
-        if extra is None:
-            return rho.to(self.model.dtype) * self.model.bound(state, start, stop)
-        reach = self.model.drive_bound(state, start, stop) + extra
-        slack = 16 * torch.finfo(self.model.dtype).eps
-        return rho.to(reach.dtype) * self.model.activate(reach + slack * (1 + reach.abs().clamp(max=1e6))) * (1 + slack)
 
     def log_prob(self, missing: StreamSet, observed: StreamSet, *, integral: Integral | None = None) -> Tensor:
         """log q(z | x) for each stream, [N]: equation (C.2) of the paper."""
@@ -170,7 +58,7 @@ class Proposal(nn.Module, ABC):
         return self.batch_log_prob(pairs, integral)
 
     def batch_log_prob(self, pairs: PairBatch, integral: Integral | None = None) -> Tensor:
-        """log q(z | x) for each stream of a batch, [B]."""
+        """log q(z | x) for each stream of a batch, [B]; ∫ λ^q is taken gap by gap, as ``integral`` says."""
         batch = pairs.complete
         positions, weights = (integral or GaussLegendre()).nodes(batch.gaps.shape, batch.gaps)
         with torch.no_grad():
@@ -181,50 +69,41 @@ class Proposal(nn.Module, ABC):
             nodes = Nodes(positions, weights)
             parts = [slice(i, i + at_once) for i in range(0, len(batch.gaps), at_once)]
             return torch.cat([self.batch_log_prob(pairs.rows(part), nodes.rows(part)) for part in parts])
-        past = None
+        prepared, times = self.prepare(pairs.observed), _gap_times(batch, positions)
+        at_events, inside = self._drives(pairs, prepared, positions, times)
+        with torch.no_grad():  # the mechanism is given: q does not teach it
+            rho = self.missingness.rates(times, context.over(times)).to(inside.dtype)
+        rates = (rho[:, :, :-1] * self.model.activate(inside)).sum(-1)
+        areas = (rates @ weights if weights.dim() == 1 else (rates * weights).sum(-1)) * batch.gaps
+        own = at_events.gather(-1, batch.types[..., None])[..., 0]
+        own_rho = rho[:, :-1, -1].gather(-1, batch.types[..., None])[..., 0]
+        logs = self.model.log_activate(own, batch.types) + torch.where(pairs.missing, own_rho, 1.0).log()
+        logs = torch.where(pairs.missing, logs, 0.0)
+        if self.model.start_atom is not None:
+            logs = self._score_start(logs, pairs, prepared)
+        return logs.sum(1) - areas.sum(1)
+
+    def _drives(self, pairs: PairBatch, prepared: Any, positions: Tensor, times: Tensor) -> tuple[Tensor, Tensor]:
+        """The model's drive plus what the future adds, at events [B, L, K] and inside gaps [B, L+1, Q, K].
+
+        ``times`` [B, L+1, Q+1] are those of the nodes at ``positions`` in each gap, then its end.
+        """
+        batch, past = pairs.complete, None
         with torch.no_grad():  # the model is given
             if self.reads_past:
                 at_events, inside, features = self.model.drives_and_features(batch, positions)
                 past = features.flatten(0, 1)
             else:
                 at_events, inside = self.model.drives(batch, positions)
-        prepared = self.prepare(pairs.observed)
         seen = (batch.mask & ~pairs.missing).long().cumsum(1)
         segment = torch.cat([seen.new_zeros(len(seen), 1), seen], 1)  # [B, L+1]: which segment each gap is in
-        times = _gap_times(batch, positions)  # [B, L+1, Q+1]: the nodes, then the end of the gap
         stream = torch.arange(len(segment), device=segment.device)[:, None].expand_as(segment)
         ahead = self.ahead(prepared, stream.reshape(-1), segment.reshape(-1))
         extra = self.future_drive(ahead, times.flatten(0, 1), past)
-        if extra is not None:
-            extra = extra.unflatten(0, segment.shape)
-            inside = inside + extra[:, :, :-1]
-            at_events = at_events + extra[:, :-1, -1]
-        with torch.no_grad():  # the mechanism is given: q does not teach it
-            rho = self.missingness.rates(times, context.over(times)).to(inside.dtype)
-        rates = rho[:, :, :-1] * self.model.activate(inside)
-        ratio = self._log_ratios(batch, ahead, times)
-        if ratio is not None:
-            rates = rates * ratio[:, :, :-1].exp()
-        rates = rates.sum(-1)
-        areas = (rates @ weights if weights.dim() == 1 else (rates * weights).sum(-1)) * batch.gaps
-        own = at_events.gather(-1, batch.types[..., None])[..., 0]
-        own_rho = rho[:, :-1, -1].gather(-1, batch.types[..., None])[..., 0]
-        logs = self.model.log_activate(own, batch.types) + torch.where(pairs.missing, own_rho, 1.0).log()
-        if ratio is not None:
-            logs = logs + ratio[:, :-1, -1].gather(-1, batch.types[..., None])[..., 0]
-        logs = torch.where(pairs.missing, logs, 0.0)
-        if self.model.start_atom is not None:
-            logs = self._score_start(logs, pairs, prepared)
-        return logs.sum(1) - areas.sum(1)
-
-    def _log_ratios(self, batch: Batch, ahead: Any, times: Tensor) -> Tensor | None:
-        """``log_ratio`` at times [B, L+1, N] in the gaps of complete streams, [B, L+1, N, K], or None."""
-        if not self.reads_state:
-            return None
-        with torch.no_grad():  # the model is given
-            state = flat(self.model.states(batch))
-        ratio = self.log_ratio(state, ahead, times.flatten(0, 1))
-        return None if ratio is None else ratio.unflatten(0, times.shape[:2])
+        if extra is None:
+            return at_events, inside
+        extra = extra.unflatten(0, segment.shape)
+        return at_events + extra[:, :-1, -1], inside + extra[:, :, :-1]
 
     def _streams_at_once(self, batch: Batch, positions: Tensor) -> int:
         """So many that the model's features, where they are read, fit into a bounded memory.

@@ -15,7 +15,6 @@ where h(t) are the model's ``features``.
 
 from __future__ import annotations
 
-import copy
 import math
 from typing import Any, NamedTuple
 
@@ -29,7 +28,6 @@ from retrodict.models.base import Model
 from retrodict.models.ctlstm import Cells, ContinuousTimeLSTM, hidden_at, hidden_range
 from retrodict.models.ctlstm_project import project
 from retrodict.models.own_clock import OwnClock
-from retrodict.models.tensors import digest
 from retrodict.proposals.base import Proposal
 from retrodict.proposals.mixing import Mixing
 
@@ -61,23 +59,30 @@ class Ahead(NamedTuple):
 
 
 class Smoothing(OwnClock, Proposal):
-    """A trainable proposal with ``hidden_size`` right-to-left cells.
+    """A trainable proposal with ``hidden_size`` right-to-left cells and ``mixing`` units that see past and future.
 
-    Past and future interact in ``mixing`` units; 0 is the paper's form.
+    By default there are as many units as the larger of the two LSTMs has cells, the model's or this one's. 0 is the
+    paper's form, in which past and future only add up; it is also the default for a model without ``feature_range``
+    (``models/base.py``), whose features have no known bounds for thinning to rely on.
     """
 
     kind = "smoothing"
 
-    def __init__(self, model: Model, missingness: Missingness, hidden_size: int = 64, mixing: int = 0) -> None:
+    def __init__(
+        self, model: Model, missingness: Missingness, hidden_size: int = 64, mixing: int | None = None
+    ) -> None:
         super().__init__(model, missingness)
         if not (isinstance(hidden_size, int) and hidden_size > 0):
             raise ModelError(f"hidden_size must be a positive whole number, but is {hidden_size!r}.")
+        has_range = type(model).feature_range is not Model.feature_range
+        if mixing is None:
+            mixing = max(hidden_size, getattr(model, "hidden_size", 0)) if has_range else 0
         if not (isinstance(mixing, int) and mixing >= 0):
             raise ModelError(f"mixing must be a whole number of units, or 0 for none, but is {mixing!r}.")
-        if mixing and type(model).feature_range is Model.feature_range:
+        if mixing and not has_range:
             raise ModelError(
                 f"past and future cannot be mixed for a {type(model).__name__} model, which does not say within which "
-                "bounds its features stay. Define feature_range (models/base.py), or leave mixing at 0."
+                "bounds its features stay. Define feature_range (models/base.py), or leave mixing out."
             )
         self.hidden_size = hidden_size
         self.lstm = ContinuousTimeLSTM(model.num_types + 1, hidden_size)
@@ -107,27 +112,14 @@ class Smoothing(OwnClock, Proposal):
         """Where there are such units."""
         return self.mix is not None
 
-    def damped(self, factor: float) -> Smoothing:
-        """A proposal between filtering (0) and this one (1), with so much of what the future adds.
-
-        Model and mechanism are shared. Where the future says little, or says it wrongly, less of it is safer.
-        """
-        if not 0 <= factor <= 1:
-            raise ModelError(f"the factor must lie in [0, 1] (0 is filtering), but is {factor!r}.")
-        shared = (self.model, self.missingness, self.given_missingness)
-        damped = copy.deepcopy(self, {id(part): part for part in shared})
-        weights: list[Tensor] = [damped.readout, damped.start_readout]
-        if damped.mix is not None:
-            weights.append(damped.mix.readout.weight)
-        with torch.no_grad():
-            for weight in weights:
-                weight.mul_(factor)
-        damped.training_record = {"damped": factor, "start": digest(damped.state_dict())}
-        return damped
-
     def config(self) -> dict[str, Any]:
         """Constructor arguments."""
-        return {"hidden_size": self.hidden_size} | ({"mixing": self.mixing} if self.mixing else {})
+        return {"hidden_size": self.hidden_size, "mixing": self.mixing}
+
+    @classmethod
+    def from_config(cls, model: Model, missingness: Missingness, **config: Any) -> Smoothing:
+        """The same as was saved: folders written before ``mixing`` was recorded hold the paper's form."""
+        return cls(model, missingness, **{"mixing": 0, **config})
 
     def prepare(self, observed: Batch) -> Future:
         """Read EOS at T, then the observed events from the last to the first."""
@@ -178,7 +170,8 @@ class Smoothing(OwnClock, Proposal):
             return hidden_at(cells, elapsed) @ readout.t()
         return project(cells, elapsed, readout)
 
-    def _start_tilt(self, ahead: Ahead) -> Tensor:
+    def start_tilt(self, ahead: Ahead) -> Tensor:
+        """A readout of h̄(0), [R, K+1]."""
         zero = torch.zeros_like(ahead.right)
         return hidden_at(ahead.cells, self._elapsed(ahead, zero)) @ self.start_readout.t()
 

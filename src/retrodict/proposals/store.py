@@ -61,7 +61,7 @@ def load_proposal(
 
     def make() -> Proposal:
         given = _mechanism(about["missingness"], path) if missing is None else missing
-        return kind(model, given, **about["config"])
+        return kind.from_config(model, given, **about["config"])
 
     proposal: Proposal = build(make, path / _JSON, path / _WEIGHTS)
     proposal.load_state_dict(read_tensors(path / _WEIGHTS, _own(proposal)), strict=False)  # all but the model's own

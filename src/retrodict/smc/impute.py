@@ -52,8 +52,7 @@ def impute(
     ``rejuvenate`` moves every particle so many times afterwards (``smc/rejuvenate.py``); the default is neither.
 
     ``engine`` names what runs it (torch, the reference; native, compiled for CPUs; triton, for GPUs), "auto" the
-    fastest that can; ``sampler`` how events are drawn from q (thinning, inversion), by default
-    as suits engine and proposal.
+    fastest that can; ``sampler`` how events are drawn from q (thinning, inversion), by default the engine's own.
 
     A stream's particles depend on its id and the seed, not on the other streams. ``rows`` bounds how many
     particles are worked on at once, and a particle with more than ``max_events`` missing events raises a RunawayError:

@@ -13,7 +13,6 @@ Weights and evidence are in log space throughout.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -29,12 +28,13 @@ from retrodict.proposals.base import Proposal
 from retrodict.random import split, uniform
 from retrodict.smc.compensator import Quadrature, Rule, Segments
 from retrodict.smc.particles import Particles
-from retrodict.smc.propose import SAMPLERS, Ask, Sampler, Step, Varying
+from retrodict.smc.propose import Ask, Sampler, Step, Thinning, Varying
 from retrodict.smc.resampling import Scheme, effective_size, log_mean
 from retrodict.smc.script import Script
 
 _RESAMPLE, _PARTICLE = 6, 8  # branches of each stream's random numbers; particle m has branch 8 + m
 _START = 3
+_THINNING = Thinning()
 
 
 @dataclass(frozen=True)
@@ -44,24 +44,9 @@ class Options:
     particles: int = 50
     scheme: Scheme | None = None
     ess_threshold: float = 0.5
-    sampler: Sampler | None = None  # as suits engine and proposal
+    sampler: Sampler | None = None  # the engine's own choice
     rule: Rule = Quadrature()  # noqa: RUF009
     max_events: int = 100_000
-    twist: bool = True
-
-
-class Meeting(NamedTuple):
-    """Streams [n] whose particles have reached observed event ``number`` [n] and been weighed by it.
-
-    ``state`` (before it reads the event), ``ahead`` and ``time`` are those of the n M rows; ``log_weights`` [n, M].
-    """
-
-    streams: Tensor
-    number: Tensor
-    state: Any
-    ahead: Any
-    time: Tensor
-    log_weights: Tensor
 
 
 class Run(NamedTuple):
@@ -99,14 +84,12 @@ def sequential_monte_carlo(
     keys: Tensor,
     options: Options,
     script: Script | None = None,
-    watch: Callable[[Meeting], None] | None = None,
 ) -> Run:
     """Sample the missing events of B observed streams; ``keys`` [B] are the streams' random keys.
 
-    With a ``script`` of B M rows particles follow it instead of drawing, outside of their windows. ``watch`` is shown
-    every meeting at an observed event, before particles are resampled.
+    With a ``script`` of B M rows particles follow it instead of drawing, outside of their windows.
     """
-    smc = _Sweep(observed, proposal, keys, options, script, watch)
+    smc = _Sweep(observed, proposal, keys, options, script)
     smc.draw_start()
     while bool(smc.alive.any()):
         rows = (smc.particles.open & smc.alive[smc.stream]).nonzero()[:, 0]
@@ -129,9 +112,8 @@ class _Sweep:
         keys: Tensor,
         options: Options,
         script: Script | None,
-        watch: Callable[[Meeting], None] | None,
     ) -> None:
-        self.script, self.watch = script, watch
+        self.script = script
         self.followed = torch.zeros(len(keys) * options.particles, dtype=torch.int64, device=keys.device)
         self.observed, self.proposal, self.model, self.options = observed, proposal, proposal.model, options
         B, self.M = len(observed.durations), options.particles
@@ -209,7 +191,7 @@ class _Sweep:
             p.window[rows],
             self._varying(state, context, p.now[rows], reach),
         )
-        step = (self.options.sampler or SAMPLERS[self.proposal.sampler]).step(ask)
+        step = (self.options.sampler or _THINNING).step(ask)
         p.rounds[rows] += 1
         self._take_step(rows, state, ahead, step, right)
 
@@ -245,12 +227,7 @@ class _Sweep:
         breaks = self.proposal.missingness.breaks(state.time, stop, context)
         segments = self._segments(rows, right[ended], breaks)
         times, weights = self.options.rule.nodes(state.time, stop, segments)
-        at = torch.cat([times, stop[:, None]], 1)
-        known = step.area is not None and step.log_rate is not None  # the sampler knows λ^q itself
-        if known and self.script is None:
-            rates = self.proposal.filtering_rates(state, at, context)
-        else:
-            rates = self.proposal.rates(state, ahead, at, context)
+        rates = self.proposal.rates(state, ahead, torch.cat([times, stop[:, None]], 1), context)
         area_p = (rates.model[:, :-1].sum(-1).double() * weights).sum(1)
         area_q = (rates.proposal[:, :-1].sum(-1).double() * weights).sum(1)
         own = types[:, None]
@@ -275,15 +252,13 @@ class _Sweep:
         number = self.segment[streams]
         last = number == self.counts[streams]
         self._observe(streams[~last], number[~last])
-        twist = torch.zeros(len(streams), self.M, dtype=torch.float64, device=streams.device)
-        twist[~last] = self._twist(streams[~last], number[~last])
-        ess = effective_size(self.particles.log_weights.view(-1, self.M)[streams] + twist)
+        ess = effective_size(self.particles.log_weights.view(-1, self.M)[streams])
         self.ess[streams, number] = ess
         scheme = self.options.scheme
         low = ess < self.options.ess_threshold * self.M if scheme is not None else torch.zeros_like(last)
         low = low & (ess > 0) & ~last
         if scheme is not None and bool(low.any()):
-            self._resample(scheme, streams[low], number[low], twist[low])
+            self._resample(scheme, streams[low], number[low])
         going = streams[~last]
         self._read(going, number[~last])
         self.segment[going] += 1
@@ -303,33 +278,16 @@ class _Sweep:
         rho = self.proposal.missingness.rates(time, self._context(state, rows)).gather(1, own)[:, 0]
         self.particles.log_weights[rows] += log_p.double() + torch.log1p(-rho.double())
 
-    def _twist(self, streams: Tensor, number: Tensor) -> Tensor:
-        """log ψ of the particles of streams at an observed event, [n, M]: zero where the proposal has no twist."""
-        wanted = self.options.twist and self.proposal.is_twisted
-        nothing = torch.zeros(len(streams), self.M, dtype=torch.float64, device=streams.device)
-        if not len(streams) or not (wanted or self.watch is not None):
-            return nothing
-        rows = self._rows(streams)
-        state, time = take(self.particles.state, rows), self.edges[streams, number].repeat_interleave(self.M)
-        ahead = self.proposal.ahead(self.prepared, self.stream[rows], number.repeat_interleave(self.M))
-        if self.watch is not None:
-            weights = self.particles.log_weights.view(-1, self.M)[streams]
-            self.watch(Meeting(streams, number, state, ahead, time, weights))
-        return self.proposal.log_twist(state, ahead, time).double().view(-1, self.M) if wanted else nothing
-
-    def _resample(self, scheme: Scheme, streams: Tensor, number: Tensor, twist: Tensor) -> None:
-        """Procedure Resample: copy particles in proportion to their weights, which their mean replaces.
-
-        A twist counts in who is copied, and is taken out of the copies' weights again.
-        """
-        weights = self.particles.log_weights.view(-1, self.M)[streams] + twist
+    def _resample(self, scheme: Scheme, streams: Tensor, number: Tensor) -> None:
+        """Procedure Resample: copy particles in proportion to their weights, which their mean replaces."""
+        weights = self.particles.log_weights.view(-1, self.M)[streams]
         self.log_evidence[streams] += log_mean(weights)
         counter = number[:, None] * self.M + torch.arange(self.M, device=weights.device)
         u = uniform(split(self.keys[streams], _RESAMPLE)[:, None], counter)
         parents = scheme(torch.softmax(weights, -1), u)
         rows = self._rows(streams)
         self.particles.copy_rows(rows, (streams[:, None] * self.M + parents).reshape(-1))
-        self.particles.log_weights[rows] = -twist.gather(1, parents).reshape(-1)
+        self.particles.log_weights[rows] = 0.0
         self.parents[streams, number] = parents.to(torch.int32)
         self.resampled[streams, number] = True
 

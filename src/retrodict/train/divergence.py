@@ -2,71 +2,69 @@
 
     Div = β KL(p ‖ q) + (1 - β) KL(q ‖ p)                                                  equation (8)
 
-*Inclusive*, KL(p ‖ q), equation (6): complete streams are censored, and q is taught to give the events that were
-hidden a high probability given those that were left. The streams should come from p, whose posterior q is to be near
-since p weights the particles. The paper takes the training streams for draws from p; here p draws its own.
-
-*Exclusive*, KL(q ‖ p), equation (7): events are drawn from q, and the gradient is that of ½ (log q - b)², b being
-log p_model + log p_miss of the drawn stream: the REINFORCE estimate. The draws are plain draws from q, without
-resampling, so that the estimate is unbiased. With several draws a stream each is compared with the mean of the
-others, which leaves the expectation as it is and takes most of the variance away.
-
-Both are known up to a constant of the data, log p(x) or the posterior's entropy, which training does not need.
-
-*Averse*: the inclusive divergence is the mean of -g, g = log q - log f being what the truth gains over filtering, f.
-Great gains on some streams make up for losses on others. With an aversion a > 0 to losses the mean of
-
-    (exp(-a g) - 1) / a
-
-is minimised instead, which is -g for a near 0. Of all densities the best is then f (p / f)^{1 / (1 + a)}, normalised:
-1 / (1 + a) of the way from filtering to the posterior. (Beyond a loss of 3 / a the exponential goes on as its tangent,
-so that no stream outweighs all others.) No stream can contribute less than -1 / a: where a g is large throughout there
-is nothing left to learn from, so a should not be much above one over the gains that are hoped for.
+Both divergences are known up to a constant of the data, log p(x) or the posterior's entropy, which training does not
+need. ``train/streams.py`` says which complete streams are trained on, ``train/censored.py`` how events are hidden.
 """
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Hashable
-from typing import Any, Literal, get_args
+from collections.abc import Hashable
+from typing import Any
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from retrodict.errors import ModelError, RunawayError
+from retrodict.errors import ModelError
 from retrodict.events.batch import Batch, batches_by_length
-from retrodict.events.combine import join
 from retrodict.events.pairs import PairBatch, pairs_of_draws
 from retrodict.events.stream_set import StreamSet
-from retrodict.models.base import Model
-from retrodict.models.quadrature import GaussLegendre, Integral, Nodes, Stratified
+from retrodict.models.quadrature import GaussLegendre, Integral, Stratified
 from retrodict.proposals.base import Proposal
-from retrodict.proposals.filtering import Filtering
-from retrodict.smc.draw import draw_like
 from retrodict.smc.propose import Thinning
 from retrodict.smc.sampler import Options, sequential_monte_carlo
 from retrodict.train.censored import CensoredObjective
-from retrodict.train.objective import Score, epoch_seed
+from retrodict.train.objective import epoch_seed
+from retrodict.train.streams import LearnFrom, TrainingStreams
 
-Teacher = Literal["model", "data", "both"]
-_DRAWS = 1_000_000_000_000  # seeds of draws are those of masks and this much more
-_POINTS = 2_000_000_000_000  # and of points of integrals so much more
-_DEV_DRAWS = 999_999_893 + _DRAWS  # of the one draw of dev streams
-_STEEPEST = 3.0  # aversion times a loss beyond which the risk goes on as a straight line
+_POINTS = 2_000_000_000_000  # added to the seed of an epoch's masks gives the seed of its integration points
+
+
+def inclusive(proposal: Proposal, pairs: PairBatch, integral: Integral | None = None) -> Tensor:
+    """KL(p ‖ q) of each stream, [B], up to the posterior's entropy: -log q(z | x), equation (6).
+
+    The streams are complete ones from p whose missing events z were hidden by the mechanism.
+    """
+    return -proposal.batch_log_prob(pairs, integral)
+
+
+def exclusive(
+    proposal: Proposal, observed: Batch, keys: Tensor, draws: int, integral: Integral | None = None
+) -> Tensor:
+    """KL(q ‖ p) - log p(x) of each stream, [B]: an unbiased estimate with an unbiased gradient, equation (7).
+
+    The value is the mean of log q - b over plain draws from q, by thinning and without resampling, where b is
+    log p_model + log p_miss of the drawn stream. The gradient is the REINFORCE estimate, that of ½ (log q - b)², with
+    ∫ λ^q as ``integral`` says. With several draws each is compared with the mean of the others, which leaves the
+    expectation unchanged and removes most of the variance.
+    """
+    run = sequential_monte_carlo(observed, proposal, keys, Options(draws, scheme=None, sampler=Thinning()))
+    excess = -run.log_weights  # log q - b, [B, S]
+    baseline = (excess.sum(1, keepdim=True) - excess) / (draws - 1) if draws > 1 else torch.zeros_like(excess)
+    pairs = pairs_of_draws(observed, run.times, run.types, run.counts)
+    log_q = proposal.batch_log_prob(pairs, integral or GaussLegendre(8)).view_as(excess)
+    surrogate = (excess - baseline).to(log_q.dtype) * log_q
+    return (excess.to(log_q.dtype) + surrogate - surrogate.detach()).mean(1)
 
 
 class Divergence(CensoredObjective):
     """Minimise β KL(p ‖ q) + (1 - β) KL(q ‖ p), up to a constant, over complete streams and their masks.
 
-    ``beta`` 1 is inclusive only, as the paper ended up with. ``learn_from`` says whose streams: those that the
-    ``"model"`` draws, one for every training or dev stream, which starts and lasts as that one does, and other ones to
-    train on every ``redraw`` epochs; the ``"data"``, the training streams themselves, as in the paper; or ``"both"``,
-    scored on dev data. Where streams can be had at will, it is a function that makes complete ones from a seed, asked
-    for others every ``redraw`` epochs; q is scored on dev data then too. ``docs/imputation.md`` says what each gains.
-    ``fresh_masks`` censors anew every epoch (the paper uses one mask throughout). ``draws`` is how many draws a stream
-    the exclusive part takes (1: the paper's form). ``aversion`` is that to streams on which q loses to filtering.
+    ``beta`` 1 is the inclusive divergence alone, which the paper ended up with. ``learn_from`` and ``redraw`` choose
+    the complete streams (``train/streams.py``; ``docs/imputation.md`` says what each choice gains). ``fresh_masks``
+    hides other events every epoch (the paper uses one mask throughout). The exclusive part takes ``draws`` draws a
+    stream (1 is the paper's form).
     """
 
     def __init__(
@@ -77,51 +75,28 @@ class Divergence(CensoredObjective):
         *,
         seed: int = 0,
         beta: float = 1.0,
-        learn_from: Teacher | Callable[[int], StreamSet] = "model",
+        learn_from: LearnFrom = "model",
         redraw: int = 1,
         fresh_masks: bool = True,
         draws: int = 4,
-        aversion: float = 0.0,
     ) -> None:
         if not 0 <= beta <= 1:
             raise ModelError(f"beta must lie in [0, 1] (1 is the inclusive divergence), but is {beta!r}.")
-        if not 0 <= aversion < float("inf"):
-            raise ModelError(f"aversion must be 0 (none) or a positive number, but is {aversion!r}.")
-        if aversion and beta < 1:
-            raise ModelError("aversion is for the inclusive divergence alone: leave beta at 1, or aversion at 0.")
-        if not (callable(learn_from) or learn_from in get_args(Teacher)):
-            known = ", ".join(get_args(Teacher))
-            raise ModelError(f"learn_from must be one of {known}, or a function of a seed, but is {learn_from!r}.")
-        for name, value in (("draws", draws), ("redraw", redraw)):
-            if not (isinstance(value, int) and value > 0):
-                raise ModelError(f"{name} must be a positive whole number, but is {value!r}.")
-        scored = _draw(proposal.model, dev, seed + _DEV_DRAWS) if learn_from == "model" else None
-        super().__init__(proposal, train, dev, seed, scored)
+        if not (isinstance(draws, int) and draws > 0):
+            raise ModelError(f"draws must be a positive whole number, but is {draws!r}.")
+        self.streams = TrainingStreams(proposal.model, train, dev, learn_from, seed, redraw)
+        super().__init__(proposal, train, dev, seed, self.streams.scored)
         self.proposal = proposal
-        self.beta, self.learn_from, self.redraw = beta, learn_from, redraw
-        self.fresh_masks, self.num_draws, self.aversion = fresh_masks, draws, aversion
-        self._filtering = _filtering_of(proposal) if aversion else None
-        if aversion:
-            self.score = Score("risk", "risk", 1)
+        self.beta, self.fresh_masks, self.num_draws = beta, fresh_masks, draws
         self._points: torch.Generator | None = None  # of this epoch's integrals
-        self._drawn: tuple[int, StreamSet] | None = None  # this epoch's streams, and since which epoch
 
     def options(self) -> dict[str, Any]:
         """What this divergence is, for a run's identity."""
-        options: dict[str, Any] = {"beta": self.beta, "fresh_masks": self.fresh_masks, "learn_from": self.teacher}
-        if self.learn_from != "data":
-            options["redraw"] = self.redraw
-        if self.aversion:
-            options["aversion"] = self.aversion
+        learn_from = self.streams.learn_from
+        options: dict[str, Any] = {"beta": self.beta, "fresh_masks": self.fresh_masks, "learn_from": learn_from}
+        if learn_from != "data":
+            options["redraw"] = self.streams.redraw
         return options if self.beta == 1 else {**options, "draws": self.num_draws}
-
-    @property
-    def teacher(self) -> str:
-        """Whose streams these are; of a function its name, which is all that a run knows it by."""
-        if not callable(self.learn_from):
-            return self.learn_from
-        name = getattr(self.learn_from, "__qualname__", type(self.learn_from).__qualname__)
-        return f"{getattr(self.learn_from, '__module__', '')}.{name}"
 
     def events_per_stream(self) -> float:
         """Expected missing events of a training stream."""
@@ -129,103 +104,32 @@ class Divergence(CensoredObjective):
 
     def epoch_batches(self, batch_size: int, seed: int, epoch: int) -> list[NDArray[np.int64]]:
         """Censor this epoch's streams; a function of seed and epoch alone (on one kind of device, if p draws them)."""
-        streams, self._points = self._streams(epoch), None
+        streams, self._points = self.streams.of_epoch(epoch), None
         self.censor(streams, epoch, fresh=self.fresh_masks)
         return batches_by_length(streams.lengths, batch_size, np.random.default_rng([seed, epoch]))
 
     def name_of(self, index: int) -> Hashable:
         """A training stream, or one that was drawn."""
-        if self.learn_from == "data" or (self.learn_from == "both" and index < len(self.train)):
-            return self.train.ids[index]
-        if callable(self.learn_from):
-            return f"number {index} of those made by {self.teacher}"
-        return f"drawn by the model in place of {self.train.ids[index % len(self.train)]!r}"
+        return self.streams.name_of(index)
 
     def loss(self, batch: Any, training: bool) -> tuple[Tensor, Tensor]:
         """The divergence summed over streams, and the number of missing events."""
         total = torch.zeros((), dtype=self.proposal.model.dtype, device=batch.durations.device)
-        if self.aversion:
-            return total + risk(self._gain(batch, training), self.aversion).sum(), batch.missing.sum()
         if self.beta > 0:
-            integral = self._integral() if training else GaussLegendre()
-            total = total - self.beta * self.proposal.batch_log_prob(batch, integral).sum()
+            total = total + self.beta * inclusive(self.proposal, batch, self._integral(training)).sum()
         if self.beta < 1:
-            integral = self._integral() if training else GaussLegendre()
-            drawn = exclusive(self.proposal, batch.observed, self.keys(batch, training), self.num_draws, integral)
+            keys, integral = self.keys(batch, training), self._integral(training)
+            drawn = exclusive(self.proposal, batch.observed, keys, self.num_draws, integral)
             total = total + (1 - self.beta) * drawn.sum()
         return total, batch.missing.sum()
 
-    def _gain(self, batch: PairBatch, training: bool) -> Tensor:
-        """log q - log f of each stream, [B], both integrals taken at the same points."""
-        assert self._filtering is not None
-        integral = self._integral() if training else GaussLegendre()
-        points = Nodes(*integral.nodes(batch.complete.gaps.shape, batch.complete.gaps))
-        with torch.no_grad():
-            filtering = self._filtering.batch_log_prob(batch, points)
-        return self.proposal.batch_log_prob(batch, points) - filtering
+    def _integral(self, training: bool) -> Integral:
+        """Exact on dev; in training random points, others in every batch.
 
-    def _integral(self) -> Integral:
-        """Other points in every batch: q knows when the next observed event is, and could learn to hide from nodes."""
+        q knows when the next observed event is, and could learn to be small at nodes that are always the same.
+        """
+        if not training:
+            return GaussLegendre()
         if self._points is None or self._points.device != self.device:
             self._points = torch.Generator(self.device).manual_seed(epoch_seed(self.seed, self._epoch) + _POINTS)
         return Stratified(4, self._points)
-
-    def _streams(self, epoch: int) -> StreamSet:
-        """The complete streams of an epoch."""
-        if self.learn_from == "data":
-            return self.train
-        since = epoch - epoch % self.redraw
-        if self._drawn is None or self._drawn[0] != since:
-            self._drawn = since, self._other_streams(epoch_seed(self.seed, since) + _DRAWS)
-        return self._drawn[1]
-
-    def _other_streams(self, seed: int) -> StreamSet:
-        """Other streams to train on."""
-        if callable(self.learn_from):
-            return self.proposal.model.matched(self.learn_from(seed))
-        drawn = _draw(self.proposal.model, self.train, seed)
-        return drawn if self.learn_from == "model" else join([self.train, drawn])
-
-
-def _draw(model: Model, like: StreamSet, seed: int) -> StreamSet:
-    """Streams from the model, in place of these."""
-    try:
-        return draw_like(model, like, seed)
-    except RunawayError as error:
-        raise ModelError(
-            "the model cannot teach a smoother: a stream that it drew had a hundred times as many events as the "
-            "longest of yours, or more. It may be explosive (for a Hawkes process: more than one child per event on "
-            'average). Teach the smoother by your streams instead: learn_from="data", or --learn-from data on the '
-            "command line."
-        ) from error
-
-
-def _filtering_of(proposal: Proposal) -> Filtering:
-    """Filtering with the very mechanism of a proposal, which goes where that goes."""
-    filtering = Filtering(proposal.model, proposal.given_missingness)
-    filtering.missingness = proposal.missingness
-    return filtering
-
-
-def risk(gain: Tensor, aversion: float) -> Tensor:
-    """(exp(-a g) - 1) / a; where a stream loses much, the tangent, so that none of them outweighs all others."""
-    steep = -aversion * gain
-    tangent = math.exp(_STEEPEST) * (1 + steep - _STEEPEST) - 1
-    return torch.where(steep < _STEEPEST, torch.expm1(steep.clamp(max=_STEEPEST)), tangent) / aversion
-
-
-def exclusive(
-    proposal: Proposal, observed: Batch, keys: Tensor, draws: int, integral: Integral | None = None
-) -> Tensor:
-    """KL(q ‖ p) - log p(x) of each stream, [B]: an unbiased estimate with an unbiased gradient.
-
-    The value is the mean of log q - b over draws from q itself, by thinning; the gradient that of equation (7), with
-    ∫ λ^q as ``integral`` says.
-    """
-    run = sequential_monte_carlo(observed, proposal, keys, Options(draws, scheme=None, sampler=Thinning()))
-    excess = -run.log_weights  # log q - b, [B, S]
-    baseline = (excess.sum(1, keepdim=True) - excess) / (draws - 1) if draws > 1 else torch.zeros_like(excess)
-    pairs = pairs_of_draws(observed, run.times, run.types, run.counts)
-    log_q = proposal.batch_log_prob(pairs, integral or GaussLegendre(8)).view_as(excess)
-    surrogate = (excess - baseline).to(log_q.dtype) * log_q
-    return (excess.to(log_q.dtype) + surrogate - surrogate.detach()).mean(1)

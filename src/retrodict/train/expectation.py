@@ -55,8 +55,9 @@ class Learner(nn.Module):
         super().__init__()
         self.model = model
         own = copy.deepcopy(model)
+        # The paper's form: every engine runs it, and each epoch samples all streams.
         self.proposal: Proposal = (
-            Filtering(own, missing) if smoother_size is None else Smoothing(own, missing, smoother_size)
+            Filtering(own, missing) if smoother_size is None else Smoothing(own, missing, smoother_size, mixing=0)
         )
         for parameter in (*own.parameters(), *self.proposal.missingness.parameters()):
             parameter.requires_grad_(False)

@@ -32,14 +32,12 @@ from retrodict.models.store import load_model
 from retrodict.models.tensors import digest
 from retrodict.proposals.base import Proposal
 from retrodict.proposals.store import load_proposal
-from retrodict.proposals.twisted import Twisted
 from retrodict.train.checkpoint import SafetensorsCheckpoints
 from retrodict.train.divergence import Divergence
 from retrodict.train.module import Fitting, Settings
 from retrodict.train.objective import Likelihood, Objective
 from retrodict.train.progress import EpochProgress
 from retrodict.train.run import Run
-from retrodict.train.twisting import Twisting
 
 _MUCH = 2 << 30  # bytes of memory worth a word beforehand
 
@@ -70,8 +68,7 @@ def fit(
     stops after ``patience`` epochs without a better dev score, or after ``epochs``, or with the epoch in which
     ``seconds`` are over. With a ``directory`` everything is kept there and ``resume`` goes on with what it finds;
     without one nothing is left behind. Further ``options`` are the objective's: for a proposal ``beta``,
-    ``learn_from``, ``redraw``, ``fresh_masks``, ``draws``, ``aversion`` (``train/divergence.py``), for a twist
-    ``particles``, ``per_epoch`` (``train/twisting.py``).
+    ``learn_from``, ``redraw``, ``fresh_masks``, ``draws`` (``train/divergence.py``).
     """
     check_settings(epochs=epochs, batch_size=batch_size, patience=patience)
     if learning_rate is not None and not 0 < learning_rate < float("inf"):
@@ -89,17 +86,14 @@ def fit(
     rate = fitted.learning_rate if learning_rate is None else learning_rate
     settings = Settings(batch_size, rate, patience, seed, weight_decay, averaging)
     objective: Objective
-    if isinstance(fitted, Twisted):
-        objective = Twisting(fitted, train, fitted.model.matched(dev), seed=seed, **options)
-    elif isinstance(fitted, Proposal):
+    if isinstance(fitted, Proposal):
         objective = Divergence(fitted, train, fitted.model.matched(dev), seed=seed, **options)
     else:
         objective = Likelihood(fitted, train, fitted.matched(dev), **options)
     with contextlib.ExitStack() as stack:
         folder = directory or stack.enter_context(tempfile.TemporaryDirectory())
         stack.enter_context(lock_folder(folder))
-        start = fitted.training_record.get("start")
-        about = {"kind": fitted.kind, "config": rounded(fitted.config()), **_given(fitted), "start": start}
+        about = {"kind": fitted.kind, "config": rounded(fitted.config()), **_given(fitted)}
         run = Run(Path(folder), objective, settings, about)
         if resume and run.is_finished(epochs):
             warnings.warn(f"{folder}: this fit had finished; its model was loaded", DataNotice, stacklevel=2)
@@ -118,8 +112,6 @@ def fit(
             device=device,
             progress=progress,
         )
-        if start is not None:
-            fitted.training_record["start"] = start
         if directory is not None:
             fitted.save(folder)
             run.finish(len(fitting.history), stopped_early=fitting.is_done())
@@ -240,14 +232,13 @@ def _record(fitting: Fitting, epochs: int, seconds: float) -> dict[str, Any]:
     """How the fit went, for the saved model."""
     best = min(fitting.history, key=lambda row: row["dev_loss"])
     done = len(fitting.history)
-    name, _, sign = fitting.objective.score
     why = "dev no longer improved" if fitting.is_done() else "all epochs done" if done >= epochs else "time was up"
     return {
         "epochs": done,
         "ended": why,
         "best_epoch": int(best["epoch"]) + 1,
-        f"train_{name}_per_event": sign * best["train_loss"],
-        f"dev_{name}_per_event": sign * best["dev_loss"],
+        "train_log_likelihood_per_event": -best["train_loss"],
+        "dev_log_likelihood_per_event": -best["dev_loss"],
         "train_streams": len(fitting.objective.train),
         "train_events": fitting.objective.train.num_events,
         "seconds": round(seconds, 1),

@@ -8,7 +8,7 @@ from __future__ import annotations
 import hashlib
 from abc import ABC, abstractmethod
 from collections.abc import Hashable
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import torch
@@ -21,21 +21,12 @@ from retrodict.models.base import Model
 from retrodict.models.quadrature import GaussLegendre, Integral
 
 
-class Score(NamedTuple):
-    """What is reported of a loss: a name and a unit, and the sign with which it is taken."""
-
-    name: str
-    unit: str
-    sign: int
-
-
 class Objective(ABC):
-    """A module to train, its data, and a loss per event, in nats where nothing else is said (lower is better)."""
+    """A module to train, its data, and a loss per event, in nats (lower is better)."""
 
     module: nn.Module
     train: StreamSet
     dev: StreamSet
-    score = Score("log_likelihood", "nats", -1)
 
     @abstractmethod
     def batch(self, index: NDArray[np.int64], epoch: int | None) -> Any:

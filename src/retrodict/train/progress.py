@@ -35,10 +35,9 @@ class EpochProgress(pl.Callback):
         """One epoch more."""
         row = pl_module.history[-1]
         best = min(pl_module.history, key=lambda r: r["dev_loss"])
-        _, unit, sign = pl_module.objective.score
         text = (
-            f"{unit} per event: train {sign * row['train_loss']:.4f}, dev {sign * row['dev_loss']:.4f} "
-            f"(best {sign * best['dev_loss']:.4f}, epoch {int(best['epoch']) + 1}); "
+            f"nats per event: train {-row['train_loss']:.4f}, dev {-row['dev_loss']:.4f} "
+            f"(best {-best['dev_loss']:.4f}, epoch {int(best['epoch']) + 1}); "
             f"{row['events_per_second']:,.0f} events/s"
         )
         self.bar.update(self.task, completed=trainer.current_epoch + 1, description=text)

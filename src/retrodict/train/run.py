@@ -74,7 +74,7 @@ class Run:
 
     def _differences(self, found: dict[str, Any]) -> list[str]:
         """In what a run found here is another one; what earlier versions did not write is not held against them."""
-        later = {"objective", "model and mechanism", "start"}
+        later = {"objective", "model and mechanism"}
         return [k for k, v in self.identity.items() if found.get(k) != v and (k in found or k not in later)]
 
     def _read(self) -> dict[str, Any] | None:

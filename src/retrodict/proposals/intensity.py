@@ -1,0 +1,106 @@
+"""The intensities from which a proposal draws missing events, left to right: the contract of a proposal.
+
+    λ^q_k(t | history, future) for each type, always with the factor ρ_k(t) (appendix C.6)
+
+``prepare`` reads the observed streams once. ``ahead`` gathers, for each row, what is known of the future in one
+segment (the stretch between two observed events); the sampler then asks for intensities and bounds given the
+model's state and that. What the future adds may depend on the past: a proposal with ``reads_past`` is given the model's
+features too.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import Any, NamedTuple
+
+import torch
+from torch import Tensor, nn
+
+from retrodict.events.batch import Batch
+from retrodict.missingness.base import Context, Missingness
+from retrodict.models.base import Model
+
+
+class Rates(NamedTuple):
+    """λ^p and λ^q at the same times, [..., K] each, and ρ."""
+
+    model: Tensor
+    proposal: Tensor
+    missing: Tensor
+
+
+class Intensity(nn.Module, ABC):
+    """λ^q for a frozen model and a mechanism; a proposal defines ``prepare``, ``ahead`` and ``future_drive``."""
+
+    def __init__(self, model: Model, missingness: Missingness) -> None:
+        super().__init__()
+        self.model = model
+        self.given_missingness = missingness
+        names = model.types or tuple(str(k) for k in range(model.num_types))
+        self.missingness = missingness.bind(names, model.time_unit)
+
+    @abstractmethod
+    def prepare(self, observed: Batch) -> Any:
+        """What q needs to know of B whole observed streams."""
+
+    @abstractmethod
+    def ahead(self, prepared: Any, stream: Tensor, segment: Tensor) -> Any:
+        """The same for R rows, each in one segment of one stream: a NamedTuple with leading dimension R."""
+
+    @property
+    def reads_past(self) -> bool:
+        """Whether what the future adds depends on the model's features, which are then computed for it."""
+        return False
+
+    def future_drive(self, ahead: Any, t: Tensor, past: Tensor | None) -> Tensor | None:
+        """What the future adds to the model's drive at t [R] or [R, N]: [R(, N), K]; None where nothing.
+
+        ``past`` [R(, N), F] are the model's features at t; None unless ``reads_past``.
+        """
+        return None
+
+    def future_drive_bound(
+        self, ahead: Any, start: Tensor, stop: Tensor, past: tuple[Tensor, Tensor] | None
+    ) -> Tensor | None:
+        """A guaranteed upper bound of it over [start, stop], [R, K], with features within ``past``, [R, F] each."""
+        return None
+
+    def start_tilt(self, ahead: Any) -> Tensor | None:
+        """What the future adds to the log probabilities of the start instant, [R, K+1]; None where nothing."""
+        return None
+
+    def rates(self, state: Any, ahead: Any, t: Tensor, context: Context | None = None) -> Rates:
+        """λ^p_k and λ^q_k = ρ_k f_k(drive + what the future adds), at t [R] or [R, N]."""
+        drive = self.model.drive(state, t)
+        extra = self.future_drive(ahead, t, self.model.features(state, t) if self.reads_past else None)
+        rho = self.missingness.rates(t, None if context is None else context.over(t)).to(drive.dtype)
+        model = self.model.activate(drive)
+        own = model if extra is None else self.model.activate(drive + extra)
+        return Rates(model, rho * own, rho)
+
+    def bound(self, state: Any, ahead: Any, start: Tensor, stop: Tensor, context: Context | None = None) -> Tensor:
+        """A guaranteed upper bound of λ^q_k over [start, stop] [R] if nothing happens there, [R, K]."""
+        rho = self.missingness.bound(start, stop, context)
+        past = self.model.feature_range(state, start, stop) if self.reads_past else None
+        extra = self.future_drive_bound(ahead, start, stop, past)
+        if extra is None:
+            return rho.to(self.model.dtype) * self.model.bound(state, start, stop)
+        reach = self.model.drive_bound(state, start, stop) + extra
+        slack = 16 * torch.finfo(self.model.dtype).eps
+        return rho.to(reach.dtype) * self.model.activate(reach + slack * (1 + reach.abs().clamp(max=1e6))) * (1 + slack)
+
+    def floor(self, state: Any, t: Tensor, start: Tensor, stop: Tensor, context: Context) -> Tensor:
+        """λ^p_k at t [R, N] times the bound of ρ_k over [start, stop] [R, N]: zero where nothing can go missing."""
+        rho = self.missingness.bound(start, stop, context.over(start))
+        return self.model.intensity(state, t) * rho.to(self.model.dtype)
+
+    def start_log_probs(self, ahead: Any, context: Context) -> Tensor:
+        """log q of no event (index 0) or a missing one of type k (1 + k) at the start instant, [R, K+1].
+
+        Asked only of streams whose model has a start atom and that have no observed event there.
+        """
+        assert self.model.start_atom is not None
+        rates = self.missingness.rates(torch.zeros_like(context.start), context).to(self.model.dtype)
+        joint = self.model.start_atom.log_probs + torch.cat([torch.zeros_like(rates[:, :1]), rates.log()], 1)
+        tilt = self.start_tilt(ahead)
+        return torch.log_softmax(joint if tilt is None else joint + tilt, -1)

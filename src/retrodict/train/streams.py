@@ -1,0 +1,71 @@
+"""Which complete streams a smoother is trained on: those that the model draws, the data, or both.
+
+KL(p ‖ q), equation (6), asks for complete streams from p, since p weights the particles and q is to be near p's
+posterior. The paper takes the training data for draws from p; by default the model draws its own here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from typing import Literal, get_args
+
+from retrodict.errors import ModelError, RunawayError
+from retrodict.events.combine import join
+from retrodict.events.stream_set import StreamSet
+from retrodict.models.base import Model
+from retrodict.smc.draw import draw_like
+from retrodict.train.objective import epoch_seed
+
+LearnFrom = Literal["model", "data", "both"]
+_DRAWS = 1_000_000_000_000  # added to the seed of an epoch's masks gives the seed of its draws
+_DEV_DRAWS = 999_999_893 + _DRAWS  # the same for the one draw in place of dev streams
+
+
+class TrainingStreams:
+    """The complete streams of every epoch, a function of seed and epoch alone, and those that dev scores are of.
+
+    ``"model"``: one draw in place of every training stream, with its start and duration, drawn again every ``redraw``
+    epochs; dev streams are replaced by draws too. ``"data"``: the training streams. ``"both"``: the two joined, scored
+    on the dev streams themselves.
+    """
+
+    def __init__(
+        self, model: Model, train: StreamSet, dev: StreamSet, learn_from: LearnFrom, seed: int, redraw: int
+    ) -> None:
+        if learn_from not in get_args(LearnFrom):
+            raise ModelError(f"learn_from must be one of {', '.join(get_args(LearnFrom))}, but is {learn_from!r}.")
+        if not (isinstance(redraw, int) and redraw > 0):
+            raise ModelError(f"redraw must be a positive whole number, but is {redraw!r}.")
+        self.model, self.train, self.learn_from = model, train, learn_from
+        self.seed, self.redraw = seed, redraw
+        self.scored = _draw(model, dev, seed + _DEV_DRAWS) if learn_from == "model" else dev
+        self._drawn: tuple[int, StreamSet] | None = None  # the streams drawn last, and in which epoch
+
+    def of_epoch(self, epoch: int) -> StreamSet:
+        """The complete streams of an epoch."""
+        if self.learn_from == "data":
+            return self.train
+        since = epoch - epoch % self.redraw
+        if self._drawn is None or self._drawn[0] != since:
+            drawn = _draw(self.model, self.train, epoch_seed(self.seed, since) + _DRAWS)
+            self._drawn = since, drawn if self.learn_from == "model" else join([self.train, drawn])
+        return self._drawn[1]
+
+    def name_of(self, index: int) -> Hashable:
+        """What to call a stream of an epoch in a message."""
+        if self.learn_from == "data" or (self.learn_from == "both" and index < len(self.train)):
+            return self.train.ids[index]
+        return f"drawn by the model in place of {self.train.ids[index % len(self.train)]!r}"
+
+
+def _draw(model: Model, like: StreamSet, seed: int) -> StreamSet:
+    """Streams from the model, in place of these."""
+    try:
+        return draw_like(model, like, seed)
+    except RunawayError as error:
+        raise ModelError(
+            "a smoother cannot be trained on this model's own streams: one of them had a hundred times as many events "
+            "as the longest of yours, or more. The model may be explosive (a Hawkes process is, with more than one "
+            'child per event on average). Train on your streams instead: learn_from="data", or --learn-from data on '
+            "the command line."
+        ) from error
