@@ -16,8 +16,8 @@ class Kind:
     """The sizes of one kind of data set.
 
     ``costs`` of an insertion or deletion, in the data's unit of time; ``streams`` for training, dev and test (None:
-    all); ``imputed``, how many test streams are imputed; ``hidden`` cells of p and of q, ``mixing`` units of q;
-    ``batch`` of streams; ``epochs`` at most of p, of our smoother and of the paper's; ``particles``, the M of the
+    all); ``imputed``, how many test streams are imputed; ``hidden`` cells of p and of q; ``batch`` of
+    streams; ``epochs`` at most of p, of our smoother and of the paper's; ``particles``, the M of the
     comparison, the first for the baselines; ``rhos`` of the sensitivity experiment; ``integrals``, whether rules are
     compared.
     """
@@ -26,7 +26,6 @@ class Kind:
     streams: tuple[int, int, int] | None
     imputed: int
     hidden: int
-    mixing: int
     batch: int
     epochs: tuple[int, int, int]
     particles: tuple[int, ...] = (50,)
@@ -75,10 +74,10 @@ def kind_of(dataset: str) -> str:
 FULL = Scale(
     name="full",
     kinds={
-        "elevator": Kind((5, 10, 20, 40, 100, 200), (500, 100, 200), 200, 64, 64, 10, (120, 60, 40), rhos=RHOS),
-        "taxi": Kind((0.02, 0.05, 0.1, 0.2, 0.5, 1.0), None, 500, 128, 128, 50, (80, 120, 60), (50, 500), RHOS, True),
-        "flights": Kind((0.2, 0.5, 1.0, 2.0, 5.0, 10.0), None, 500, 64, 64, 50, (50, 60, 30), (50, 500), RHOS, True),
-        "synthetic": Kind((0.1, 0.2, 0.5, 1.0, 2.0, 4.0), (5000, 500, 500), 250, 128, 256, 100, (0, 120, 40)),
+        "elevator": Kind((5, 10, 20, 40, 100, 200), (500, 100, 200), 200, 64, 10, (120, 60, 40), rhos=RHOS),
+        "taxi": Kind((0.02, 0.05, 0.1, 0.2, 0.5, 1.0), None, 500, 128, 50, (80, 120, 60), (50, 500), RHOS, True),
+        "flights": Kind((0.2, 0.5, 1.0, 2.0, 5.0, 10.0), None, 500, 64, 50, (50, 60, 30), (50, 500), RHOS, True),
+        "synthetic": Kind((0.1, 0.2, 0.5, 1.0, 2.0, 4.0), (5000, 500, 500), 250, 128, 100, (0, 120, 40)),
     },
     synthetic_sets=10,
     process=256,
@@ -92,7 +91,7 @@ FULL = Scale(
     timed_streams=8,
 )  # fmt: skip
 
-_SMALL = {"hidden": 16, "mixing": 8, "particles": (20,), "epochs": (10, 4, 4)}
+_SMALL = {"hidden": 16, "particles": (20,), "epochs": (10, 4, 4)}
 QUICK = replace(
     FULL,
     name="quick",

@@ -54,7 +54,7 @@ def fit_smoother(run: Run, dataset: str, setting: str, form: str, device: str, s
 
 def ours(model: rd.Model, missing: rd.ByType, kind: Kind) -> rd.Smoothing:
     """The smoother of this package, untrained."""
-    return rd.Smoothing(model, missing, kind.hidden, kind.mixing)
+    return rd.Smoothing(model, missing, kind.hidden)
 
 
 def _fit(

@@ -94,24 +94,24 @@ def fit(
     for option, given in (("--mixing", mixing is not None), ("--learn-from", learn_from != "model")):
         if given and (incomplete or not missing):
             raise ModelError(f"{option} is for the smoother of complete streams: give --missing, and not --incomplete.")
-    typer.get_current_context().with_resource(lock_folder(output))
     columns = (stream, time, type, start, end, unit, timezone)
     train, dev_streams, whole = _read(columns, file, dev, complete)
     assert train is not None
     settings: dict[str, Any] = {"epochs": epochs, "batch_size": batch_size, "patience": patience}
     settings |= {"seed": seed, "resume": resume, "device": device}
     make = jobs.maker(model.name, hidden)
-    if known is not None:
-        jobs.learn_mechanism(known, train, missing or [], output, seed=seed, resume=resume)
-    elif incomplete:
-        more = {"learn_missing": learn_missing, "learning_rate": learning_rate}
-        jobs.fit_incomplete(make, (train, dev_streams, whole), missing or [], output, settings | more)
-    else:
-        streams = (train, dev_streams)
-        fitted = jobs.fit_model(make, streams, output, settings | {"learning_rate": learning_rate})
-        if missing:
-            settings["learn_from"] = learn_from.value
-            jobs.fit_smoother(fitted, missing, mixing, streams, output, settings)
+    with lock_folder(output), jobs.going_on():
+        if known is not None:
+            jobs.learn_mechanism(known, train, missing or [], output, seed=seed, resume=resume)
+        elif incomplete:
+            more = {"learn_missing": learn_missing, "learning_rate": learning_rate}
+            jobs.fit_incomplete(make, (train, dev_streams, whole), missing or [], output, settings | more)
+        else:
+            streams = (train, dev_streams)
+            fitted = jobs.fit_model(make, streams, output, settings | {"learning_rate": learning_rate})
+            if missing:
+                settings["learn_from"] = learn_from.value
+                jobs.fit_smoother(fitted, missing, mixing, streams, output, settings)
 
 
 def _check_incomplete(missing: bool, complete: bool, dev: bool, learn_missing: bool, known: bool) -> None:

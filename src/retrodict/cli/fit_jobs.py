@@ -11,7 +11,7 @@ from typing import Any
 import typer
 
 from retrodict.cli import common
-from retrodict.errors import ModelError
+from retrodict.errors import ModelError, WriteError
 from retrodict.events.stream_set import StreamSet
 from retrodict.missingness.parse import parse_missing
 from retrodict.models import MODELS, Model, NeuralHawkes
@@ -35,7 +35,7 @@ def fit_model(
     """Fit a model to complete training streams, with their dev streams, into the folder."""
     from retrodict.train.fitting import fit
 
-    with common.notes(), _interruptible():
+    with common.notes():
         fitted: Model = fit(make, *streams, directory=output, **settings)
     record = fitted.training_record
     score = f"{record['dev_log_likelihood_per_event']:.4f} nats per event on dev"
@@ -60,8 +60,8 @@ def fit_smoother(
     mechanism = parse_missing(missing, model.types or streams[0].types, model.time_unit)
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(settings["seed"])
-        proposal = Smoothing(model, mechanism, getattr(model, "hidden_size", 32), mixing)
-    with common.notes(), _interruptible():
+        proposal = Smoothing(model, mechanism, mixing=mixing)
+    with common.notes():
         fit(proposal, *streams, directory=output / SMOOTHER, **settings)
     record = proposal.training_record
     dev = "streams drawn in place of dev" if record["learn_from"] == "model" else "dev"
@@ -81,7 +81,7 @@ def fit_incomplete(
 
     train, dev, complete = streams
     mechanism = parse_missing(missing, train.types, train.axis.unit)
-    with common.notes(), _interruptible():
+    with common.notes():
         fitted = run(make, train, mechanism, dev, complete=complete, directory=output, **settings)
     best = min(fitted.history, key=lambda row: row["dev_loss"])
     common.wrote(
@@ -106,7 +106,7 @@ def learn_mechanism(
         common.err.print(f"round {number + 1}: log evidence {evidence:.4f} nats per observed event", highlight=False)
 
     proposal = Filtering(model, mechanism)
-    with common.notes(), _interruptible():
+    with common.notes():
         learned = learn_missing(proposal, train, directory=output, progress=say, seed=seed, resume=resume)
     common.wrote(
         output / "missing.yaml",
@@ -119,10 +119,14 @@ def _effort(record: dict[str, Any]) -> str:
 
 
 @contextmanager
-def _interruptible() -> Iterator[None]:
-    """Say how to go on after Ctrl-C."""
+def going_on() -> Iterator[None]:
+    """Say how to go on after an interrupt or a full disk."""
+    go_on = "run the same command again to go on after the last whole epoch"
     try:
         yield
     except KeyboardInterrupt:
-        common.err.print("[yellow]interrupted[/]: run the same command again to go on after the last whole epoch")
+        common.err.print(f"[yellow]interrupted[/]: {go_on}")
         raise typer.Exit(130) from None
+    except WriteError:
+        common.err.print(f"[yellow]note:[/] what was finished is kept: when there is room, {go_on}")
+        raise

@@ -61,17 +61,20 @@ class Ahead(NamedTuple):
 class Smoothing(OwnClock, Proposal):
     """A trainable proposal with ``hidden_size`` right-to-left cells and ``mixing`` units that see past and future.
 
-    By default there are as many units as the larger of the two LSTMs has cells, the model's or this one's. 0 is the
-    paper's form, in which past and future only add up; it is also the default for a model without ``feature_range``
-    (``models/base.py``), whose features have no known bounds for thinning to rely on.
+    By default there are as many cells as the model's own LSTM has (64 where it has none), and as many units as the
+    larger of the two has cells. 0 units are the paper's form, in which past and future only add up; it is also the
+    default for a model without ``feature_range`` (``models/base.py``), whose features have no known bounds for
+    thinning to rely on.
     """
 
     kind = "smoothing"
 
     def __init__(
-        self, model: Model, missingness: Missingness, hidden_size: int = 64, mixing: int | None = None
+        self, model: Model, missingness: Missingness, hidden_size: int | None = None, mixing: int | None = None
     ) -> None:
         super().__init__(model, missingness)
+        if hidden_size is None:
+            hidden_size = int(getattr(model, "hidden_size", 64))
         if not (isinstance(hidden_size, int) and hidden_size > 0):
             raise ModelError(f"hidden_size must be a positive whole number, but is {hidden_size!r}.")
         has_range = type(model).feature_range is not Model.feature_range

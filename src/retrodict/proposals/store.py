@@ -49,6 +49,8 @@ def load_proposal(
 ) -> Proposal:
     """Read a proposal that ``save_proposal`` wrote; ``missing`` takes the place of the mechanism saved with it."""
     path = Path(directory)
+    if not (path / _JSON).is_file():
+        raise ModelError(f"{path} is not a saved proposal: there is no {_JSON} in it. Pass a folder that fit wrote.")
     about = read_about(path / _JSON, FORMAT, VERSION, _FIELDS)
     kind = PROPOSALS.get(about["kind"])
     if kind is None:
