@@ -26,9 +26,9 @@ import retrodict as rd
 from retrodict.events.batch import make_batch
 from retrodict.random import stream_keys
 from retrodict.smc.engines import choose
+from retrodict.smc.options import Options
 from retrodict.smc.propose import SAMPLERS
 from retrodict.smc.resampling import find_scheme
-from retrodict.smc.sampler import Options
 
 TYPES = 10
 

@@ -42,6 +42,7 @@ from retrodict.proposals import Filtering, Proposal, Smoothing
 from retrodict.proposals.store import load_proposal
 from retrodict.smc.impute import impute
 from retrodict.smc.posterior import Posterior
+from retrodict.smc.steps import sweep
 from retrodict.smc.store import load_posterior
 
 if TYPE_CHECKING:
@@ -109,6 +110,7 @@ __all__ = [
     "save_model",
     "score",
     "simulate",
+    "sweep",
     "transport",
     "write_events",
 ]

@@ -88,12 +88,12 @@ def test_types_by_argmax_are_noticed(monkeypatch):
 
 def test_leaving_rho_out_of_the_weight_is_noticed(monkeypatch):
     """Weigh missing events as if they went missing for certain."""
-    plain = smc_sampler._Sweep._weigh_piece
+    plain = smc_sampler.SequentialMonteCarlo.weigh
 
-    def wrong(self, rows, ended, state, ahead, step, right):
-        plain(self, rows, ended, state, ahead, step, right)
-        rho = torch.tensor(RATES, dtype=torch.float64)[step.type[ended]]
-        self.particles.log_weights[rows[ended]] -= torch.where(step.found[ended], rho.log(), 0.0)
+    def wrong(self, i, at, drawn):
+        plain(self, i, at, drawn)
+        rho = torch.tensor(RATES, dtype=torch.float64)[drawn.type]
+        self.particles.log_weights[at.rows] -= torch.where(drawn.found, rho.log(), 0.0)
 
-    monkeypatch.setattr(smc_sampler._Sweep, "_weigh_piece", wrong)
+    monkeypatch.setattr(smc_sampler.SequentialMonteCarlo, "weigh", wrong)
     assert p_values("hawkes", "filtering").min() < 1e-6

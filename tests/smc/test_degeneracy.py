@@ -24,9 +24,11 @@ from retrodict.smc import rejuvenate
 from retrodict.smc.compensator import Quadrature
 from retrodict.smc.impute import impute
 from retrodict.smc.islands import settle, unite
+from retrodict.smc.options import Options
 from retrodict.smc.resampling import multinomial
-from retrodict.smc.sampler import Options, sequential_monte_carlo
-from retrodict.smc.script import Script
+from retrodict.smc.result import Result
+from retrodict.smc.sampler import SequentialMonteCarlo
+from retrodict.smc.script import Replay, Script
 from tests.conftest import random_neural_hawkes
 from tests.smc.test_exact import CASES, _random_smoothing, golden_case
 
@@ -60,12 +62,14 @@ def test_moves_alone_reach_the_exact_posterior(name, kind):
 
 def test_moves_that_ignore_the_rest_of_the_stream_are_noticed(monkeypatch):
     """The test above can fail: accept every move."""
-    plain = rejuvenate.sequential_monte_carlo
-    monkeypatch.setattr(
-        rejuvenate,
-        "sequential_monte_carlo",
-        lambda *a: (run := plain(*a))._replace(log_weights=torch.zeros_like(run.log_weights)),
-    )
+    plain = rejuvenate.Replay.run
+
+    def equal(self) -> Result:
+        run = plain(self)
+        run.sample.log_weights.zero_()
+        return run
+
+    monkeypatch.setattr(rejuvenate.Replay, "run", equal)
     model, mechanism, observed, exact = golden_case("1_tiny1_rho_1type")
     posterior = impute(many(observed, 1500), Filtering(model, mechanism), particles=1, seed=4, rejuvenate=10)
     values = posterior.expected_count(0)
@@ -115,7 +119,11 @@ def test_islands_are_exact(name, kind, moves):
 def test_islands_that_count_the_same_are_noticed(monkeypatch):
     """The test above can fail: leave their evidence out of the islands' weights."""
     plain = smc_impute.unite
-    blind = lambda run, islands: plain(run._replace(log_evidence=torch.zeros_like(run.log_evidence)), islands)  # noqa: E731
+
+    def blind(run: Result, islands: int) -> Result:
+        sample = run.sample._replace(log_evidence=torch.zeros_like(run.sample.log_evidence))
+        return plain(run._replace(sample=sample), islands)
+
     monkeypatch.setattr(smc_impute, "unite", blind)
     evidence, counts = errors_of_islands(CASES[0], "smoothing", 0)
     assert max(evidence, *counts) > 5
@@ -136,10 +144,11 @@ def test_islands_do_not_mix():
     model, mechanism = random_neural_hawkes(seed=4), ByType(0.5)
     observed, _ = mechanism.censor(simulate(model, 5, end=6.0, seed=1), seed=1)
     batch, keys = settle(make_batch(observed, dtype=torch.float64), stream_keys(0, observed.ids), 2)
-    run = unite(sequential_monte_carlo(batch, Filtering(model, mechanism), keys, Options(10, multinomial, 1.1)), 2)
-    assert bool(run.resampled.any())
-    assert bool((run.parents[..., :10] < 10).all())
-    assert bool((run.parents[..., 10:] >= 10).all())
+    run = SequentialMonteCarlo(batch, Filtering(model, mechanism), keys, Options(10, multinomial, 1.1)).run()
+    trace = unite(run, 2).trace
+    assert bool(trace.resampled.any())
+    assert bool((trace.parents[..., :10] < 10).all())
+    assert bool((trace.parents[..., 10:] >= 10).all())
 
 
 def test_a_set_without_streams_is_imputed():
@@ -168,12 +177,12 @@ def test_scripts_are_followed_through_ties_and_from_the_start():
     never = torch.full((1,), torch.inf, dtype=torch.float64)
     times, types = (torch.tensor(x)[None] for x in (missing.event_times, missing.event_types))
     script = Script(times, types, never, never, torch.zeros(1, dtype=torch.bool))
-    run = sequential_monte_carlo(pairs.observed, Filtering(model, mechanism), keys, options, script)
-    assert run.times[0, 0, : run.counts[0, 0]].tolist() == [0.0, 0.5, 0.5, 1.0, 3.0]
-    assert run.types[0, 0, : run.counts[0, 0]].tolist() == [2, 0, 1, 2, 0]
+    sample = Replay(pairs.observed, Filtering(model, mechanism), keys, options, script).run().sample
+    assert sample.times[0, 0, : sample.counts[0, 0]].tolist() == [0.0, 0.5, 0.5, 1.0, 3.0]
+    assert sample.types[0, 0, : sample.counts[0, 0]].tolist() == [2, 0, 1, 2, 0]
     with torch.no_grad():
         expected = model.batch_log_likelihood(pairs.complete) + mechanism.log_prob(observed, missing)
-    torch.testing.assert_close(run.log_weights[:, 0], expected)
+    torch.testing.assert_close(sample.log_weights[:, 0], expected)
 
 
 def test_moved_particles_do_not_depend_on_their_batch():

@@ -154,7 +154,7 @@ def test_a_bound_that_is_too_low_is_noticed(monkeypatch):
 
 
 def test_an_interpolant_blind_to_jumps_is_noticed(monkeypatch):
-    monkeypatch.setattr(sampler._Sweep, "_varying", lambda *_: None)
+    monkeypatch.setattr(sampler, "Varying", lambda *_: None)
     with pytest.raises(AssertionError):
         test_inversion_has_an_unbiased_evidence("narrow window")
 
@@ -162,14 +162,14 @@ def test_an_interpolant_blind_to_jumps_is_noticed(monkeypatch):
 def histories_agree(mechanism: Missingness) -> bool:
     """Whether each particle's history is that of its own events, after resampling at nearly every observed event."""
     ended = []
-    plain = sampler._Sweep.result
+    plain = sampler.SequentialMonteCarlo.run
 
     def look(self):
         ended.append(self.particles)
         return plain(self)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(sampler._Sweep, "result", look)
+        patch.setattr(sampler.SequentialMonteCarlo, "run", look)
         copies = StreamSet([EventStream(SEEN.times, SEEN.types, end=SEEN.end, id=i) for i in range(5)], types=TYPES)
         proposal = Filtering(Hawkes(BASE, EXCITATION, DECAY).double(), mechanism)
         posterior = impute(copies, proposal, particles=40, seed=1, ess_threshold=1.0)

@@ -9,7 +9,7 @@ import torch
 import retrodict as rd
 from retrodict.proposals.mixing import Mixing
 from retrodict.smc.engines import ENGINES
-from retrodict.smc.sampler import Options
+from retrodict.smc.options import Options
 from tests.checks import posterior_is_exact
 from tests.conftest import each_engine, random_neural_hawkes
 from tests.smc.test_exact import CASES, golden_case

@@ -140,14 +140,14 @@ def test_a_collapsed_past_is_warned_of_and_cured(monkeypatch):
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         moved.warn()
-    plain = rejuvenate.sequential_monte_carlo
+    plain = rejuvenate.Replay.run
 
-    def never_better(*arguments):
-        run = plain(*arguments)
-        run.log_weights[:, 20:] = -1e9
+    def never_better(self):
+        run = plain(self)
+        run.sample.log_weights[:, 20:] = -1e9
         return run
 
-    monkeypatch.setattr(rejuvenate, "sequential_monte_carlo", never_better)
+    monkeypatch.setattr(rejuvenate.Replay, "run", never_better)
     stuck = rd.impute(observed, rd.Filtering(model, mechanism), rejuvenate=1, **options)
     with pytest.warns(rd.DataNotice, match="2 more: fewer than 5 different guesses"):
         stuck.warn()

@@ -29,9 +29,10 @@ from retrodict.smc.compensator import SharedPoints
 from retrodict.smc.engines import ENGINES, choose
 from retrodict.smc.engines.gpu.engine import TritonEngine
 from retrodict.smc.impute import impute
+from retrodict.smc.options import Options
 from retrodict.smc.propose import Thinning
 from retrodict.smc.resampling import find_scheme
-from retrodict.smc.sampler import Options, Run
+from retrodict.smc.result import Result
 from tests.conftest import random_neural_hawkes
 from tests.smc.hawkes_as_neural import hawkes_as_neural
 from tests.smc.test_calibration import DRAWS, END, ranks
@@ -86,7 +87,7 @@ def copies(stream: EventStream, count: int, types: int) -> StreamSet:
     return StreamSet(same, types=[str(k) for k in range(types)])
 
 
-def run(engine, observed: StreamSet, proposal: Proposal, options: Options, seed: int = 0) -> Run:
+def run(engine, observed: StreamSet, proposal: Proposal, options: Options, seed: int = 0) -> Result:
     """The engine itself, without what ``impute`` makes of it."""
     batch = make_batch(observed, dtype=proposal.model.dtype, device=proposal.model.device)
     return engine.run(batch, proposal, stream_keys(seed, observed.ids).to(proposal.model.device), options)
@@ -237,10 +238,11 @@ def test_histories_move_with_their_particles(scheme):
     """After the last resampling a particle shares its past with the one it was copied from."""
     model, missing = random_neural(), ByType([0.9, 0.2, 0.9])
     observed, _ = missing.censor(simulate(model, some(20, 3), end=5.0, seed=2), seed=2)
-    done = run(TritonEngine(), observed, propose("filtering", model, missing), Options(20, find_scheme(scheme), 1.0))
+    options = Options(20, find_scheme(scheme), 1.0)
+    done, trace = run(TritonEngine(), observed, propose("filtering", model, missing), options)
     checked = 0
     for b in range(len(observed)):
-        steps = done.resampled[b].nonzero()[:, 0].tolist()
+        steps = trace.resampled[b].nonzero()[:, 0].tolist()
         if not steps:
             continue
         until = observed[b].times[steps[-1]]
@@ -249,7 +251,7 @@ def test_histories_move_with_their_particles(scheme):
             times = done.times[b, m, : int(done.counts[b, m])].cpu().numpy()
             assert (np.diff(times) >= 0).all()
             pasts.append(times[times < until].tolist())
-        parents = done.parents[b, steps[-1]].tolist()
+        parents = trace.parents[b, steps[-1]].tolist()
         for m, parent in enumerate(parents):
             assert parents[parent] == parent
             assert pasts[m] == pasts[parent]

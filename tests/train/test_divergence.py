@@ -16,7 +16,8 @@ from retrodict.missingness.base import Context
 from retrodict.models.quadrature import GaussLegendre
 from retrodict.proposals import Smoothing
 from retrodict.random import stream_keys
-from retrodict.smc.sampler import Options, sequential_monte_carlo
+from retrodict.smc.options import Options
+from retrodict.smc.sampler import SequentialMonteCarlo
 from retrodict.train.divergence import Divergence, exclusive
 from retrodict.train.module import Fitting
 from tests.conftest import random_neural_hawkes
@@ -277,8 +278,8 @@ def test_draws_are_paired_with_what_was_observed():
     observed, _ = mechanism.censor(rd.simulate(model, 12, end=3.0, seed=1), seed=1)
     proposal = rd.Filtering(model, mechanism)
     batch = make_batch(observed, dtype=torch.float64)
-    run = sequential_monte_carlo(batch, proposal, stream_keys(0, observed.ids), Options(3))
-    pairs = pairs_of_draws(batch, run.times, run.types, run.counts)
+    drawn = SequentialMonteCarlo(batch, proposal, stream_keys(0, observed.ids), Options(3)).run().sample
+    pairs = pairs_of_draws(batch, drawn.times, drawn.types, drawn.counts)
     posterior = rd.impute(observed, proposal, particles=3, resample=None)
     for m in range(3):
         missing = rd.StreamSet([posterior.particles(i)[m] for i in range(12)], types=observed.types)

@@ -16,7 +16,7 @@ from retrodict.models.simulate import simulate
 from retrodict.proposals.filtering import Filtering
 from retrodict.smc.engines import choose
 from retrodict.smc.impute import impute
-from retrodict.smc.sampler import Options
+from retrodict.smc.options import Options
 
 
 def draw_like(model: Model, streams: StreamSet, seed: int = 0) -> StreamSet:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
 import numpy as np
 import torch
@@ -12,17 +13,18 @@ from retrodict.errors import ModelError
 from retrodict.events.batch import batches_by_length, make_batch
 from retrodict.events.stream import EventStream
 from retrodict.events.stream_set import StreamSet
+from retrodict.models.base import Model
 from retrodict.proposals.base import Proposal
 from retrodict.random import stream_keys
-from retrodict.smc.compensator import Quadrature, Rule
+from retrodict.smc.compensator import Rule
 from retrodict.smc.diagnostics import Diagnostics, surviving_ancestors
 from retrodict.smc.engines import choose
 from retrodict.smc.islands import settle, unite
+from retrodict.smc.options import Options
 from retrodict.smc.posterior import Posterior, concatenate
-from retrodict.smc.propose import SAMPLERS, Sampler
+from retrodict.smc.propose import Sampler
 from retrodict.smc.rejuvenate import rejuvenate as move
-from retrodict.smc.resampling import find_scheme
-from retrodict.smc.sampler import Options, Run
+from retrodict.smc.result import Result
 
 _MUCH = 200_000
 
@@ -58,26 +60,14 @@ def impute(
     particles are worked on at once, and a particle with more than ``max_events`` missing events raises a RunawayError:
     nothing is cut silently. ``progress`` is called with the number of streams done.
     """
-    if not (isinstance(particles, int) and particles > 0):
-        raise ModelError(f"particles must be a positive whole number, but is {particles!r}.")
-    if isinstance(sampler, str) and sampler not in SAMPLERS:
-        raise ModelError(f"unknown sampler {sampler!r}. Choose one of {', '.join(SAMPLERS)}.")
+    options = Options.of(particles, resample, ess_threshold, sampler, integral, max_events)
     if not (isinstance(islands, int) and islands > 0 and particles % islands == 0):
         raise ModelError(f"islands must divide the {particles} particles evenly, but is {islands!r}.")
     if not (isinstance(rejuvenate, int) and rejuvenate >= 0):
         raise ModelError(f"rejuvenate must be a whole number of moves, but is {rejuvenate!r}.")
     model = proposal.model
-    if isinstance(observed, EventStream):
-        observed = StreamSet([observed], types=model.types or [str(k) for k in range(model.num_types)])
-    observed = model.matched(observed)
-    options = Options(
-        particles // islands,
-        find_scheme(resample),
-        ess_threshold,
-        SAMPLERS[sampler] if isinstance(sampler, str) else sampler,
-        integral or Quadrature(),
-        max_events,
-    )
+    observed = matched(observed, model)
+    options = replace(options, particles=particles // islands)
     chosen = choose(engine, proposal, options)
     _ask_memory(observed, proposal, particles)
     parts, done = [], 0
@@ -107,30 +97,38 @@ def _ask_memory(observed: StreamSet, proposal: Proposal, particles: int) -> None
     )
 
 
-def _posterior(observed: StreamSet, run: Run, proposal: Proposal) -> Posterior:
-    kept = torch.arange(run.times.shape[2], device=run.times.device) < run.counts[..., None]
-    log_weights = run.log_weights.double()
+def matched(observed: StreamSet | EventStream, model: Model) -> StreamSet:
+    """Observed streams, or one alone, over the model's types and in its unit of time."""
+    if isinstance(observed, EventStream):
+        observed = StreamSet([observed], types=model.types or [str(k) for k in range(model.num_types)])
+    return model.matched(observed)
+
+
+def _posterior(observed: StreamSet, run: Result, proposal: Proposal) -> Posterior:
+    sample, trace = run
+    kept = torch.arange(sample.times.shape[2], device=sample.times.device) < sample.counts[..., None]
+    log_weights = sample.log_weights.double()
     dead = ~torch.isfinite(log_weights.amax(1, keepdim=True))
     weights = torch.softmax(torch.where(dead, 0.0, log_weights), 1).cpu().numpy()
-    # Many small steps: little is quicker on the host, much where it lies.
-    parents = run.parents if run.parents.numel() > _MUCH else run.parents.cpu()
-    steps = (~run.ess.isnan()).sum(1).to(parents.device)
+    # Many small steps: small arrays are faster on the CPU, large ones stay on the device.
+    parents = trace.parents if trace.parents.numel() > _MUCH else trace.parents.cpu()
+    steps = (~trace.ess.isnan()).sum(1).to(parents.device)
     diagnostics = Diagnostics(
-        run.ess.cpu().numpy(),
+        trace.ess.cpu().numpy(),
         surviving_ancestors(parents, steps).cpu().numpy(),
-        run.resampled.sum(1).cpu().numpy(),
+        trace.resampled.sum(1).cpu().numpy(),
         weights.max(1),
-        np.full(len(weights), np.nan) if run.accepted is None else run.accepted.cpu().numpy(),
+        np.full(len(weights), np.nan) if trace.accepted is None else trace.accepted.cpu().numpy(),
     )
-    counts = run.counts.cpu().numpy()
+    counts = sample.counts.cpu().numpy()
     shift = np.repeat(observed.starts, counts.sum(1))
     return Posterior(
         observed,
-        run.times[kept].cpu().numpy() + shift,
-        run.types[kept].cpu().numpy(),
+        sample.times[kept].cpu().numpy() + shift,
+        sample.types[kept].cpu().numpy(),
         np.concatenate([[0], np.cumsum(counts.reshape(-1))]),
         weights,
-        run.log_evidence.cpu().numpy(),
+        sample.log_evidence.cpu().numpy(),
         diagnostics,
         proposal.model,
     )

@@ -15,7 +15,7 @@ from torch import Tensor
 from retrodict.events.batch import Batch
 from retrodict.random import split
 from retrodict.smc.resampling import effective_size, log_mean
-from retrodict.smc.sampler import Run
+from retrodict.smc.result import Result, Sample, Trace
 
 _ISLANDS = 1_000_000  # island j > 0 has this branch, plus j, of a stream's random numbers; island 0 has its own
 
@@ -31,28 +31,27 @@ def settle(observed: Batch, keys: Tensor, islands: int) -> tuple[Batch, Tensor]:
     return repeated, own.reshape(-1)
 
 
-def unite(run: Run, islands: int) -> Run:
+def unite(run: Result, islands: int) -> Result:
     """The runs of each stream's islands as one run with all of their particles."""
     if islands == 1:
         return run
-    B, M = len(run.log_evidence) // islands, run.log_weights.shape[1]
-    evidence = run.log_evidence.view(B, islands)
-    shares = torch.log_softmax(run.log_weights, 1).view(B, islands, M) + evidence[..., None]
+    sample, trace = run
+    B, M, S, C = len(sample.counts) // islands, sample.counts.shape[1], trace.ess.shape[1], sample.times.shape[2]
+    evidence = sample.log_evidence.view(B, islands)
+    shares = torch.log_softmax(sample.log_weights, 1).view(B, islands, M) + evidence[..., None]
     weights = torch.where(torch.isnan(shares), -torch.inf, shares).reshape(B, islands * M)
     offsets = (torch.arange(islands, device=evidence.device) * M)[None, :, None, None]
-    S, C = run.ess.shape[1], run.times.shape[2]
-    parents = (run.parents.view(B, islands, S, M) + offsets).transpose(1, 2).reshape(B, S, islands * M)
-    ess = run.ess.view(B, islands, S).sum(1)
+    parents = (trace.parents.view(B, islands, S, M) + offsets).transpose(1, 2).reshape(B, S, islands * M)
+    ess = trace.ess.view(B, islands, S).sum(1)
     last = (~torch.isnan(ess)).sum(1) - 1
     ess[torch.arange(B, device=ess.device), last] = effective_size(weights)
-    return Run(
-        times=run.times.view(B, islands * M, C),
-        types=run.types.view(B, islands * M, C),
-        counts=run.counts.view(B, islands * M),
-        log_weights=weights,
-        log_evidence=log_mean(evidence),
-        ess=ess,
-        parents=parents.to(run.parents.dtype),
-        resampled=run.resampled.view(B, islands, S).any(1),
-        accepted=None if run.accepted is None else run.accepted.view(B, islands).mean(1),
+    return Result(
+        Sample(
+            times=sample.times.view(B, islands * M, C),
+            types=sample.types.view(B, islands * M, C),
+            counts=sample.counts.view(B, islands * M),
+            log_weights=weights,
+            log_evidence=log_mean(evidence),
+        ),
+        Trace(ess, parents.to(trace.parents.dtype), trace.resampled.view(B, islands, S).any(1)),
     )

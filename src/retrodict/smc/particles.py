@@ -1,4 +1,4 @@
-"""The particles of many streams: R = B x M rows, row b M + m being particle m of stream b."""
+"""The particles of B streams: R = B x M rows, row b M + m being particle m of stream b."""
 
 from __future__ import annotations
 
@@ -10,59 +10,60 @@ from torch import Tensor
 
 from retrodict.missingness.base import History
 from retrodict.models.state import put, take
+from retrodict.smc.resampling import log_mean
+from retrodict.smc.result import Sample
 
 
 @dataclass
 class Particles:
-    """What is carried on from round to round.
+    """What Algorithm 1 carries on from one observed event to the next; changed in place."""
 
-    ``state`` the model's, after each row's last event; ``now`` [R] how far each row has been looked through;
-    ``log_weights`` [R]; ``times`` and ``types`` [R, C] the missing events drawn so far, ``counts`` [R] how many;
-    ``open`` [R] whether the row is still short of its segment's end; ``rounds`` [R] numbers its random draws;
-    ``window`` [R] how far the next bound should reach; ``history`` the mechanism's summary of each row's events.
-    """
-
-    state: Any
-    now: Tensor
-    log_weights: Tensor
-    times: Tensor
-    types: Tensor
-    counts: Tensor
-    open: Tensor
-    rounds: Tensor
-    window: Tensor
-    history: History = ()
+    state: Any  # the model's state after each row's last event, observed or missing
+    history: History  # the mechanism's summary of each row's events, a tuple of tensors [R, ...]
+    times: Tensor  # [R, C] float64: when the missing events drawn so far happened
+    types: Tensor  # [R, C] int64: their types
+    counts: Tensor  # [R] int64: how many there are
+    log_weights: Tensor  # [R] float64: log weights since the last resampling
+    log_evidence: Tensor  # [B] float64: log of the mean weights that resampling has replaced, added up
+    now: Tensor  # [R] float64: how far each row has been looked through
+    rounds: Tensor  # [R] int64: how often each row was asked for its next event, which numbers its random draws
+    window: Tensor  # [R] float64: how far the next thinning bound should reach
 
     @classmethod
-    def begin(cls, state: Any, rows: int, device: torch.device, history: History = ()) -> Particles:
-        """M particles for each stream, all empty, at the start."""
+    def begin(cls, streams: int, particles: int, state: Any, history: History, device: torch.device) -> Particles:
+        """Lines 2-3: M particles for each stream, all empty, with weight 1."""
+        rows = streams * particles
         zeros = torch.zeros(rows, dtype=torch.float64, device=device)
-        number = torch.zeros(rows, dtype=torch.int64, device=device)
+        none = torch.zeros(rows, dtype=torch.int64, device=device)
         return cls(
             state=state,
-            now=zeros,
-            log_weights=zeros.clone(),
+            history=history,
             times=torch.zeros(rows, 8, dtype=torch.float64, device=device),
             types=torch.zeros(rows, 8, dtype=torch.int64, device=device),
-            counts=number,
-            open=torch.ones(rows, dtype=torch.bool, device=device),
-            rounds=number.clone(),
+            counts=none,
+            log_weights=zeros,
+            log_evidence=torch.zeros(streams, dtype=torch.float64, device=device),
+            now=zeros.clone(),
+            rounds=none.clone(),
             window=torch.full_like(zeros, torch.inf),
-            history=history,
         )
 
-    def append(self, rows: Tensor, types: Tensor, times: Tensor, state: Any) -> None:
-        """Add an event to each of ``rows``, with the model's state after it; buffers grow as needed."""
+    def append(self, rows: Tensor, types: Tensor, times: Tensor) -> None:
+        """Add a missing event to each of ``rows``; buffers grow as needed."""
         if not len(rows):
             return
         at = self.counts[rows]
         if int(at.max()) >= self.times.shape[1]:
             self.times = torch.cat([self.times, torch.zeros_like(self.times)], 1)
             self.types = torch.cat([self.types, torch.zeros_like(self.types)], 1)
-        self.times[rows, at] = times
-        self.types[rows, at] = types
+        self.times[rows, at], self.types[rows, at] = times, types
         self.counts[rows] += 1
+
+    def remember(self, rows: Tensor, state: Any, history: History) -> None:
+        """Replace the states and summaries of ``rows``, after they have read an event."""
         self.state = put(self.state, rows, state)
+        for field, new in zip(self.history, history, strict=True):
+            field[rows] = new
 
     def copy_rows(self, rows: Tensor, parents: Tensor) -> None:
         """Let ``rows`` become copies of ``parents``: history, state and events move together."""
@@ -73,7 +74,9 @@ class Particles:
         for field in self.history:
             field[rows] = field[parents]
 
-    def remember(self, rows: Tensor, history: History) -> None:
-        """Replace the summaries of ``rows``."""
-        for field, new in zip(self.history, history, strict=True):
-            field[rows] = new
+    def sample(self) -> Sample:
+        """The particles by stream, with the estimate of log p(x) so far."""
+        shape = (len(self.log_evidence), -1) if len(self.log_evidence) else (0, 1)
+        times, types = (x.view(*shape, x.shape[1]) for x in (self.times, self.types))
+        weights = self.log_weights.view(shape)
+        return Sample(times, types, self.counts.view(shape), weights, self.log_evidence + log_mean(weights))

@@ -1,6 +1,6 @@
-"""Draw the next missing event of each row from q, by thinning or by inversion on a grid (line 32 of Algorithm 1).
+"""Draw the next missing event of each row from q, by thinning or by inversion on a grid (lines 29-39 of Algorithm 1).
 
-Both return the same ``Step``. Thinning draws from λ^q itself. Inversion takes a piecewise-linear interpolant of λ^q on
+Both return what was ``Drawn``. Thinning draws from λ^q itself. Inversion takes a piecewise-linear interpolant of λ^q on
 a small grid over the rest of the segment as the proposal: no bound, no rejection, and its integral is exact. Where
 missing rates vary in time, the grid has a point at each of their breaks, and the interpolant is kept above zero
 wherever something can go missing.
@@ -35,44 +35,39 @@ class Varying(NamedTuple):
 
 
 class Ask(NamedTuple):
-    """R rows that stand at ``now`` in segments that end at ``right``, [R] each, and want their next event.
+    """R rows that want their next event."""
 
-    ``rates`` maps times [R, N] to λ^q_k [R, N, K], ``bound`` intervals [R], [R] to bounds [R, K]; ``keys`` and
-    ``rounds`` [R] number the random draws; ``window`` [R] is how far a bound should reach; ``varying``, where missing
-    rates are not the same at all times.
-    """
-
-    rates: Callable[[Tensor], Tensor]
-    bound: Callable[[Tensor, Tensor], Tensor]
-    keys: Tensor
-    rounds: Tensor
-    now: Tensor
-    right: Tensor
-    window: Tensor
-    varying: Varying | None = None
+    rates: Callable[[Tensor], Tensor]  # from times [R, N] to λ^q_k [R, N, K]
+    bound: Callable[[Tensor, Tensor], Tensor]  # from both ends of intervals, [R] each, to bounds of λ^q_k there, [R, K]
+    keys: Tensor  # [R] int64: the rows' random keys
+    rounds: Tensor  # [R] int64: how often each row has asked before, which numbers its random draws
+    now: Tensor  # [R] float64: where each row stands
+    right: Tensor  # [R] float64: where its segment ends
+    window: Tensor  # [R] float64: how far a bound should reach
+    varying: Varying | None = None  # how missing rates vary in time; None where they do not
 
 
-class Step(NamedTuple):
-    """For R rows after one round.
+class Drawn(NamedTuple):
+    """What R rows drew in one round: their next event, or how far they have come without one."""
 
-    ``found`` an event at ``time`` of ``type``; else the row has come to ``now`` (it is closed when that is the end of
-    its segment). ``log_rate`` and ``area``, where not None, are log λ^q of the event and ∫ λ^q since the row's last
-    event as the sampler itself knows them; else they follow from λ^q.
-    """
+    found: Tensor  # [R]: whether there is an event
+    time: Tensor  # [R] float64: when
+    type: Tensor  # [R] int64: of which type
+    now: Tensor  # [R] float64: how far the row has come; at the end of its segment it is closed
+    window: Tensor  # [R] float64: how far the next bound should reach
+    log_rate: Tensor | None = None  # [R]: log λ^q of the event where the sampler itself knows it, or None
+    area: Tensor | None = None  # [R]: ∫ λ^q since the row's last event where the sampler itself knows it, or None
 
-    found: Tensor
-    time: Tensor
-    type: Tensor
-    now: Tensor
-    window: Tensor
-    log_rate: Tensor | None = None
-    area: Tensor | None = None
+    def some(self, which: Tensor) -> Drawn:
+        """What some of the rows drew."""
+        known = (None if field is None else field[which] for field in (self.log_rate, self.area))
+        return Drawn(*(field[which] for field in self[:5]), *known)
 
 
 class Sampler(Protocol):
     """Draws the next event of each row."""
 
-    def step(self, ask: Ask) -> Step:
+    def step(self, ask: Ask) -> Drawn:
         """One round for R rows."""
         ...
 
@@ -81,12 +76,12 @@ class Sampler(Protocol):
 class Thinning:
     """The reference: exact draws from λ^q, with the bound taken over adaptive sub-intervals of the segment."""
 
-    def step(self, ask: Ask) -> Step:
+    def step(self, ask: Ask) -> Drawn:
         """Thin candidates over the next window, which should hold about half of them."""
         reach = torch.minimum(ask.now + ask.window, ask.right)
         most = ask.bound(ask.now, reach).sum(-1).to(torch.float64)
         found, time, types, moved, _ = thin(ask.rates, most, ask.keys, ask.rounds, ask.now, reach)
-        return Step(found, time, types, moved, 0.5 * CANDIDATES / most)
+        return Drawn(found, time, types, moved, 0.5 * CANDIDATES / most)
 
 
 @dataclass(frozen=True)
@@ -95,7 +90,7 @@ class Inversion:
 
     points: int = 9
 
-    def step(self, ask: Ask) -> Step:
+    def step(self, ask: Ask) -> Drawn:
         """Either the next event or the end of the segment, in one round."""
         keys, rounds, now, right = ask.keys, ask.rounds, ask.now, ask.right
         rows = torch.arange(len(now), device=now.device)
@@ -113,7 +108,7 @@ class Inversion:
         time = torch.minimum(edges[at] + inside * widths[at], right)
         log_rate = here[rows, types].log()
         area = torch.where(found, wanted, upto[:, -1])
-        return Step(found, time, types, torch.where(found, time, right), ask.window, log_rate, area)
+        return Drawn(found, time, types, torch.where(found, time, right), ask.window, log_rate, area)
 
     def _cells(self, ask: Ask) -> tuple[Tensor, Tensor, Tensor]:
         """Edges [R, C+1] of the interpolant's cells, and its values at both ends of each, [R, C, K]."""

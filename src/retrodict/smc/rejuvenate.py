@@ -21,28 +21,26 @@ from retrodict.events.batch import Batch
 from retrodict.proposals.base import Proposal
 from retrodict.random import split, uniform
 from retrodict.smc.compensator import Quadrature
+from retrodict.smc.options import Options
 from retrodict.smc.propose import Thinning
 from retrodict.smc.resampling import systematic
-from retrodict.smc.sampler import Options, Run, sequential_monte_carlo
-from retrodict.smc.script import Script
+from retrodict.smc.result import Result, Sample, Trace
+from retrodict.smc.script import Replay, Script
 
 _MOVES = 7  # a branch of each stream's random numbers; round r has branch r of it
 _RESAMPLE, _WHERE, _WIDTH, _ACCEPT, _DRAW = range(5)
 _NARROWEST = 64  # windows are at least this fraction of a stream wide, before they are cut at its ends
 
 
-def rejuvenate(observed: Batch, run: Run, proposal: Proposal, keys: Tensor, rounds: int, options: Options) -> Run:
+def rejuvenate(observed: Batch, run: Result, proposal: Proposal, keys: Tensor, rounds: int, options: Options) -> Result:
     """``rounds`` moves of every particle; ``keys`` [B] are the streams' random keys."""
-    keys = split(keys, _MOVES)
-    B, M = run.counts.shape
+    keys, start = split(keys, _MOVES), run.sample
+    B, M = start.counts.shape
     number = torch.arange(M, device=keys.device)
-    weights = torch.softmax(torch.where(torch.isfinite(run.log_weights), run.log_weights, -1e300), 1)
+    weights = torch.softmax(torch.where(torch.isfinite(start.log_weights), start.log_weights, -1e300), 1)
     parents = systematic(weights, uniform(split(keys, _RESAMPLE)[:, None], number))
-    wide = parents[..., None].expand_as(run.times)
-    times, types, counts = run.times.gather(1, wide), run.types.gather(1, wide), run.counts.gather(1, parents)
-    stream, last = torch.arange(B, device=keys.device), observed.mask.sum(1)
-    ancestry, resampled = run.parents.clone(), run.resampled.clone()
-    ancestry[stream, last], resampled[stream, last] = parents.to(ancestry.dtype), True
+    wide = parents[..., None].expand_as(start.times)
+    times, types, counts = start.times.gather(1, wide), start.types.gather(1, wide), start.counts.gather(1, parents)
     whole = observed.durations[:, None]
     accepted = torch.zeros(B, dtype=torch.float64, device=keys.device)
     # Exact draws and exact integrals: with random points each round would be after another posterior.
@@ -53,23 +51,24 @@ def rejuvenate(observed: Batch, run: Run, proposal: Proposal, keys: Tensor, roun
         width = whole * _NARROWEST ** -u[1]
         left = u[0] * (whole + width) - width
         script = _script(times, types, counts, left.clamp(min=0), torch.minimum(left + width, whole))
-        swept = sequential_monte_carlo(observed, proposal, split(at, _DRAW), plain, script)
-        gain = swept.log_weights[:, M:] - swept.log_weights[:, :M]
-        moved = u[2].log() < gain
+        swept = Replay(observed, proposal, split(at, _DRAW), plain, script).run().sample
+        moved = u[2].log() < swept.log_weights[:, M:] - swept.log_weights[:, :M]
         times, types = _wider(times, swept.times), _wider(types, swept.types)
         times = torch.where(moved[..., None], _wider(swept.times, times)[:, M:], times)
         types = torch.where(moved[..., None], _wider(swept.types, types)[:, M:], types)
         counts = torch.where(moved, swept.counts[:, M:], counts)
         accepted += moved.double().mean(1)
-    return run._replace(
-        times=times,
-        types=types,
-        counts=counts,
-        log_weights=torch.zeros_like(run.log_weights),
-        parents=ancestry,
-        resampled=resampled,
-        accepted=accepted / max(rounds, 1),
-    )
+    sample = Sample(times, types, counts, torch.zeros_like(start.log_weights), start.log_evidence)
+    trace = _resampled_at_the_end(run.trace, observed, parents)
+    return Result(sample, trace._replace(accepted=accepted / max(rounds, 1)))
+
+
+def _resampled_at_the_end(trace: Trace, observed: Batch, parents: Tensor) -> Trace:
+    """The trace of a run whose particles were resampled once more, at the end."""
+    stream, last = torch.arange(len(parents), device=parents.device), observed.mask.sum(1)
+    ancestry, resampled = trace.parents.clone(), trace.resampled.clone()
+    ancestry[stream, last], resampled[stream, last] = parents.to(ancestry.dtype), True
+    return trace._replace(parents=ancestry, resampled=resampled)
 
 
 def _script(times: Tensor, types: Tensor, counts: Tensor, left: Tensor, right: Tensor) -> Script:

@@ -12,21 +12,24 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from retrodict.smc.propose import Step
+from retrodict.events.batch import Batch
+from retrodict.proposals.base import Proposal
+from retrodict.proposals.intensity import Rates
+from retrodict.smc.compensator import Segments
+from retrodict.smc.options import Options
+from retrodict.smc.propose import Drawn
+from retrodict.smc.sampler import Place, SequentialMonteCarlo
 
 
 @dataclass(frozen=True)
 class Script:
-    """For R rows: ``times`` [R, C] (infinite beyond a row's events), ``types`` [R, C], and windows.
+    """The missing events of R rows, and the windows in which q counts."""
 
-    ``left`` and ``right`` [R]: the window is (left, right], and the start instant too where left is 0; ``drawn`` [R].
-    """
-
-    times: Tensor
-    types: Tensor
-    left: Tensor
-    right: Tensor
-    drawn: Tensor
+    times: Tensor  # [R, C] float64: when the events happen, in order; infinite beyond a row's events
+    types: Tensor  # [R, C] int64: their types
+    left: Tensor  # [R] float64: the window is (left, right], with the start instant too where left is 0
+    right: Tensor  # [R] float64: where the window ends
+    drawn: Tensor  # [R]: whether the row draws its events in the window
 
     def is_drawing(self, rows: Tensor, now: Tensor) -> Tensor:
         """Whether these rows, which have come to ``now``, draw what comes next."""
@@ -44,7 +47,7 @@ class Script:
         past = self.drawn[rows] & (now >= self.right[rows])
         return torch.where(past, torch.maximum(followed, left_behind), followed)
 
-    def step(self, rows: Tensor, followed: Tensor, right: Tensor, is_last: Tensor, window: Tensor) -> Step:
+    def step(self, rows: Tensor, followed: Tensor, right: Tensor, is_last: Tensor, window: Tensor) -> Drawn:
         """The next scripted event, or else ``right``.
 
         An event at the very time of an observed one comes after it, so one at ``right`` belongs to the next segment
@@ -54,7 +57,7 @@ class Script:
         time = torch.where(followed < self.times.shape[1], self.times[rows, column], torch.inf)
         found = torch.where(is_last, time <= right, time < right)
         stop = torch.where(found, time, right)
-        return Step(found, stop, self.types[rows, column], stop, window)
+        return Drawn(found, stop, self.types[rows, column], stop, window)
 
     def at_start(self, rows: Tensor) -> Tensor:
         """What is scripted for the start instant: 0 for nothing, 1 + k for an event of type k, [R]."""
@@ -68,3 +71,49 @@ class Script:
         """The part of (start, stop] within each row's window; empty where there is none."""
         low = torch.minimum(torch.maximum(start, self.left[rows]), stop)
         return low, torch.maximum(torch.minimum(stop, self.right[rows]), low)
+
+
+class Replay(SequentialMonteCarlo):
+    """Algorithm 1 with a script of B M rows, which they follow instead of drawing, outside of their windows."""
+
+    def __init__(self, observed: Batch, proposal: Proposal, keys: Tensor, options: Options, script: Script) -> None:
+        super().__init__(observed, proposal, keys, options)
+        self.script = script
+        self.followed = torch.zeros_like(self.stream)  # how many events of its script each row is done with
+        self.is_last = torch.zeros_like(self.counts, dtype=torch.bool)  # whether streams are in their last segment
+
+    def start_outcome(self, rows: Tensor, log_q: Tensor) -> tuple[Tensor, Tensor]:
+        """As scripted, where the window does not begin with the start."""
+        fresh, _ = super().start_outcome(rows, log_q)
+        scripted, counts = self.script.at_start(rows), self.script.left[rows] <= 0
+        self.followed[rows] = (scripted > 0).long()
+        outcome = torch.where(counts & self.script.drawn[rows], fresh, scripted)
+        return outcome, torch.where(counts, log_q.gather(1, outcome[:, None])[:, 0], 0.0)
+
+    def draw_segment(self, i: int, streams: Tensor) -> None:
+        """Knowing which streams are in their last segment."""
+        self.is_last = self.counts == i
+        super().draw_segment(i, streams)
+
+    def next_event(self, at: Place) -> Drawn:
+        """The next scripted event; inside of windows that are drawn, the next one from q."""
+        rows, now, window = at.rows, self.particles.now[at.rows], self.particles.window[at.rows]
+        reach = self.script.horizon(rows, now, at.right)
+        self.followed[rows] = self.script.catch_up(rows, self.followed[rows], now)
+        told = self.script.step(rows, self.followed[rows], reach, self.is_last[self.stream[rows]], window)
+        drawing = self.script.is_drawing(rows, now)
+        self.followed[rows] += (told.found & ~drawing).long()
+        here = drawing.nonzero()[:, 0]
+        if not len(here):
+            return told
+        fresh = super().next_event(self._some(at, here)._replace(right=reach[here]))
+        return Drawn(*(old.index_put((here,), new) for old, new in zip(told[:5], fresh[:5], strict=True)))
+
+    def of_q(self, at: Place, drawn: Drawn, rates: Rates, weights: Tensor, pieces: Segments) -> tuple[Tensor, Tensor]:
+        """Of what lies in the window alone."""
+        stop = torch.where(drawn.found, drawn.time, at.right)
+        _, log_q = super().of_q(at, drawn, rates, weights, pieces)
+        times, weights = self.options.rule.nodes(*self.script.clip(at.rows, at.state.time, stop), pieces)
+        own = self.proposal.rates(at.state, at.ahead, times, at.context).proposal
+        area = (own.sum(-1).double() * weights).sum(1)
+        return area, torch.where(self.script.counts_at(at.rows, stop), log_q, 0.0)

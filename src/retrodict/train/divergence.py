@@ -22,8 +22,9 @@ from retrodict.events.pairs import PairBatch, pairs_of_draws
 from retrodict.events.stream_set import StreamSet
 from retrodict.models.quadrature import GaussLegendre, Integral, Stratified
 from retrodict.proposals.base import Proposal
+from retrodict.smc.options import Options
 from retrodict.smc.propose import Thinning
-from retrodict.smc.sampler import Options, sequential_monte_carlo
+from retrodict.smc.sampler import SequentialMonteCarlo
 from retrodict.train.censored import CensoredObjective
 from retrodict.train.objective import epoch_seed
 from retrodict.train.streams import LearnFrom, TrainingStreams
@@ -49,10 +50,11 @@ def exclusive(
     ∫ λ^q as ``integral`` says. With several draws each is compared with the mean of the others, which leaves the
     expectation unchanged and removes most of the variance.
     """
-    run = sequential_monte_carlo(observed, proposal, keys, Options(draws, scheme=None, sampler=Thinning()))
-    excess = -run.log_weights  # log q - b, [B, S]
+    options = Options(draws, scheme=None, sampler=Thinning())
+    drawn = SequentialMonteCarlo(observed, proposal, keys, options).run().sample
+    excess = -drawn.log_weights  # log q - b, [B, S]
     baseline = (excess.sum(1, keepdim=True) - excess) / (draws - 1) if draws > 1 else torch.zeros_like(excess)
-    pairs = pairs_of_draws(observed, run.times, run.types, run.counts)
+    pairs = pairs_of_draws(observed, drawn.times, drawn.types, drawn.counts)
     log_q = proposal.batch_log_prob(pairs, integral or GaussLegendre(8)).view_as(excess)
     surrogate = (excess - baseline).to(log_q.dtype) * log_q
     return (excess.to(log_q.dtype) + surrogate - surrogate.detach()).mean(1)

@@ -14,7 +14,7 @@ from retrodict.smc.engines.base import Engine
 from retrodict.smc.engines.gpu.engine import TritonEngine
 from retrodict.smc.engines.native import NativeEngine
 from retrodict.smc.engines.reference import TorchEngine
-from retrodict.smc.sampler import Options
+from retrodict.smc.options import Options
 
 _ALL: tuple[Engine, ...] = (TritonEngine(), TritonEngine("triton-fp32", exact=True), NativeEngine(), TorchEngine())
 ENGINES: dict[str, Engine] = {engine.name: engine for engine in _ALL}

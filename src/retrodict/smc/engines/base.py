@@ -12,7 +12,8 @@ from torch import Tensor
 
 from retrodict.events.batch import Batch
 from retrodict.proposals.base import Proposal
-from retrodict.smc.sampler import Options, Run
+from retrodict.smc.options import Options
+from retrodict.smc.result import Result
 
 
 class Engine(Protocol):
@@ -32,6 +33,6 @@ class Engine(Protocol):
         """How many particles (of all streams together) it is best given in one call."""
         ...
 
-    def run(self, observed: Batch, proposal: Proposal, keys: Tensor, options: Options) -> Run:
+    def run(self, observed: Batch, proposal: Proposal, keys: Tensor, options: Options) -> Result:
         """The weighted particles of B streams; ``keys`` [B] are the streams' random keys."""
         ...

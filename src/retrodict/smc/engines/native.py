@@ -26,9 +26,10 @@ from retrodict.proposals.base import Proposal
 from retrodict.proposals.filtering import Filtering
 from retrodict.proposals.smoothing import Smoothing
 from retrodict.smc.compensator import Quadrature
+from retrodict.smc.options import Options, runaway_message
 from retrodict.smc.propose import Inversion, Thinning
 from retrodict.smc.resampling import Scheme, multinomial, residual, stratified, systematic
-from retrodict.smc.sampler import Options, Run, runaway_message
+from retrodict.smc.result import Result, Sample, Trace
 
 _SCHEMES: dict[Scheme | None, int] = {None: 0, multinomial: 1, stratified: 2, systematic: 3, residual: 4}
 _GROUP_ROWS = 200  # particles that share a matrix product: enough to fill it, few enough for the cache
@@ -96,7 +97,7 @@ class NativeEngine:
         """Enough groups to keep every thread busy, and not so many that results take much memory."""
         return 12_800 * min(torch.get_num_threads(), 8)
 
-    def run(self, observed: Batch, proposal: Proposal, keys: Tensor, options: Options) -> Run:
+    def run(self, observed: Batch, proposal: Proposal, keys: Tensor, options: Options) -> Result:
         """Algorithm 1."""
         B, M, S = len(keys), options.particles, observed.times.shape[1] + 1
         counts, log_weights = np.zeros((B, M), np.int64), np.zeros((B, M))
@@ -114,8 +115,8 @@ class NativeEngine:
         width = max(int(counts.max(initial=0)), 1)
         times, types = np.zeros((B, M, width)), np.zeros((B, M, width), np.int64)
         histories.write(times, types)
-        arrays = (times, types, counts, log_weights, log_evidence, ess, parents, resampled)
-        return Run(*map(torch.from_numpy, arrays))
+        sample = (times, types, counts, log_weights, log_evidence)
+        return Result(Sample(*map(torch.from_numpy, sample)), Trace(*map(torch.from_numpy, (ess, parents, resampled))))
 
     def _weights(self, proposal: Proposal) -> tuple[Any, Any]:
         """The packed weights of a proposal's model and of its view of the future, kept until they change."""

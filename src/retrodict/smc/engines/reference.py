@@ -6,7 +6,9 @@ from torch import Tensor
 
 from retrodict.events.batch import Batch
 from retrodict.proposals.base import Proposal
-from retrodict.smc.sampler import Options, Run, sequential_monte_carlo
+from retrodict.smc.options import Options
+from retrodict.smc.result import Result
+from retrodict.smc.sampler import SequentialMonteCarlo
 
 
 class TorchEngine:
@@ -26,6 +28,6 @@ class TorchEngine:
         """As many as keep the processor busy in few bytes."""
         return 12_800
 
-    def run(self, observed: Batch, proposal: Proposal, keys: Tensor, options: Options) -> Run:
+    def run(self, observed: Batch, proposal: Proposal, keys: Tensor, options: Options) -> Result:
         """Algorithm 1."""
-        return sequential_monte_carlo(observed, proposal, keys, options)
+        return SequentialMonteCarlo(observed, proposal, keys, options).run()

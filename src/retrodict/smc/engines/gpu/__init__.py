@@ -3,7 +3,7 @@
     engine.py    what it takes and what it refuses; the contract
     sweep.py     the loop over rounds, replayed as CUDA graphs
     buffers.py   where everything lies on the device
-    draw.py      DrawSegment: every row that is short of its segment's end draws its next event (lines 30-47)
+    draw.py      DrawSegment: every row that is short of its segment's end draws its next event (lines 27-46)
     meet.py      particles meet at observed events: resample, go on; slots that are free take waiting streams
     begin.py     a slot begins with a stream
     read.py      the LSTM reads the events of a round in one matrix product; copies follow their parents

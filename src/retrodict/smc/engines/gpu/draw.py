@@ -1,4 +1,4 @@
-"""DrawSegment on the device (Algorithm 1, lines 30-47): one event, or the end of the segment, for every waiting row.
+"""DrawSegment on the device (Algorithm 1, lines 27-46): one event, or the end of the segment, for every waiting row.
 
 The rest of the segment is cut into four cells that widen to the right, as what follows an event settles down, with four
 Gauss-Legendre nodes each. The proposal is the line through the two values of λ^q in each half of a cell, kept positive;

@@ -17,9 +17,10 @@ from retrodict.proposals.base import Proposal
 from retrodict.proposals.filtering import Filtering
 from retrodict.proposals.smoothing import Smoothing
 from retrodict.smc.compensator import Quadrature
+from retrodict.smc.options import Options
 from retrodict.smc.propose import Inversion
 from retrodict.smc.resampling import Scheme, multinomial, residual, stratified, systematic
-from retrodict.smc.sampler import Options, Run
+from retrodict.smc.result import Result, Sample, Trace
 
 if TYPE_CHECKING:
     from retrodict.smc.engines.gpu.sweep import Sweep
@@ -79,7 +80,7 @@ class TritonEngine:
         return max(8192, min(8 * self.in_flight, _memory(proposal.model.device) >> 18))
 
     @torch.no_grad()
-    def run(self, observed: Batch, proposal: Proposal, keys: Tensor, options: Options) -> Run:
+    def run(self, observed: Batch, proposal: Proposal, keys: Tensor, options: Options) -> Result:
         """Algorithm 1, as many streams at a time as leave most of the memory free."""
         B, S = len(keys), observed.types.shape[1] + 1
         at_once = self._streams_at_once(proposal, S, options)
@@ -145,32 +146,27 @@ def _round_up(segments: int) -> int:
     return -(-segments // 16) * 16
 
 
-def _join(parts: list[Run]) -> Run:
+def _join(parts: list[Result]) -> Result:
     """Runs of parts of a batch as one."""
     if len(parts) == 1:
         return parts[0]
-    width = max(part.times.shape[2] for part in parts)
+    width = max(sample.times.shape[2] for sample, _ in parts)
 
     def widened(x: Tensor) -> Tensor:
         return torch.nn.functional.pad(x, (0, width - x.shape[2]))
 
-    parts = [part._replace(times=widened(part.times), types=widened(part.types)) for part in parts]
-    return Run(*(torch.cat([getattr(part, name) for part in parts]) for name in Run._fields[:-1]))
+    samples = [sample._replace(times=widened(sample.times), types=widened(sample.types)) for sample, _ in parts]
+    traces = [trace[:3] for _, trace in parts]
+    sample, trace = (map(torch.cat, zip(*fields, strict=True)) for fields in (samples, traces))
+    return Result(Sample(*sample), Trace(*trace))
 
 
-def _nothing(S: int, M: int, device: torch.device) -> Run:
+def _nothing(S: int, M: int, device: torch.device) -> Result:
     """The run of no streams."""
 
     def empty(*size: int, dtype: torch.dtype = torch.float64) -> Tensor:
         return torch.zeros(0, *size, dtype=dtype, device=device)
 
-    return Run(
-        empty(M, 1),
-        empty(M, 1, dtype=torch.int64),
-        empty(M, dtype=torch.int64),
-        empty(M),
-        empty(),
-        empty(S),
-        empty(S, M, dtype=torch.int32),
-        empty(S, dtype=torch.bool),
-    )
+    counts = empty(M, dtype=torch.int64)
+    sample = Sample(empty(M, 1), empty(M, 1, dtype=torch.int64), counts, empty(M), empty())
+    return Result(sample, Trace(empty(S), empty(S, M, dtype=torch.int32), empty(S, dtype=torch.bool)))

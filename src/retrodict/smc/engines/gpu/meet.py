@@ -1,4 +1,4 @@
-"""Particles meet at each observed event (Algorithm 1, lines 12 and 14-22); at the end of a stream its slot is free.
+"""Particles meet at each observed event (Algorithm 1, lines 10 and 12-20); at the end of a stream its slot is free.
 
 One program a slot, over M particles in blocks. Which particles have how many children is decided as in
 ``smc/resampling.py``; then those with any keep their place, and the places of the others are filled with the remaining

@@ -1,4 +1,4 @@
-"""The loop over rounds (Algorithm 1, line 9): kernels recorded once as CUDA graphs and replayed until all is done."""
+"""The loop over rounds (Algorithm 1, line 7): kernels recorded once as CUDA graphs and replayed until all is done."""
 
 from __future__ import annotations
 
@@ -25,7 +25,8 @@ from retrodict.smc.engines.gpu.draw import DONE, EVENTS, HIGHEST, LIMIT, NEXT, R
 from retrodict.smc.engines.gpu.history import unroll
 from retrodict.smc.engines.gpu.meet import meet
 from retrodict.smc.engines.gpu.read import copy, read
-from retrodict.smc.sampler import Options, Run, runaway_message
+from retrodict.smc.options import Options, runaway_message
+from retrodict.smc.result import Result, Sample, Trace
 
 _ROUNDS = 4  # a replay; even, since waiting rows are listed in two lists that take turns
 _STEPS = 8  # of the right-to-left pass a replay
@@ -59,7 +60,7 @@ class Sweep:
                 self._step_back(1)
                 self.steps = self._recorded(lambda: self._step_back(_STEPS))
 
-    def run(self, observed: Batch, proposal: Proposal, keys: Tensor, options: Options) -> Run:
+    def run(self, observed: Batch, proposal: Proposal, keys: Tensor, options: Options) -> Result:
         """Algorithm 1 for B streams, at most as many as the shape has room for."""
         self._load(observed, proposal, keys, options)
         if self.back is not None:
@@ -262,7 +263,7 @@ class Sweep:
         if self.on_gpu:
             self.start, self.rounds = self._recorded(self._begin), self._record()
 
-    def _result(self, B: int, S: int) -> Run:
+    def _result(self, B: int, S: int) -> Result:
         b, M = self.buffers, self.shape.particles
         counts = b["final_events"][:B].long()
         C = max(int(counts.max()), 1)
@@ -270,13 +271,6 @@ class Sweep:
         types = torch.zeros(B, M, C, dtype=torch.int64, device=self.shape.device)
         chains = {"head": b["final_head"], "events": b["final_events"], "times": times, "types": types, "rows": B * M}
         self._launch(unroll, (triton.cdiv(B * M, 128),), b | chains | {"C": C}, {"BLOCK": 128}, 4)
-        return Run(
-            times,
-            types,
-            counts,
-            b["final_weights"][:B].clone(),
-            b["log_evidence"][:B].clone(),
-            b["ess"][:B, :S].clone(),
-            b["parents"][:B, :S].clone(),
-            b["resampled"][:B, :S].bool(),
-        )
+        sample = Sample(times, types, counts, b["final_weights"][:B].clone(), b["log_evidence"][:B].clone())
+        trace = Trace(b["ess"][:B, :S].clone(), b["parents"][:B, :S].clone(), b["resampled"][:B, :S].bool())
+        return Result(sample, trace)
