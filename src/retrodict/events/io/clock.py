@@ -109,13 +109,9 @@ def _read_timestamps(column: pa.Array, label: str, request: Request, places: Pla
     check_timezone(zone, f"the time zone of {label}", request)
 
     def fail(row: int) -> DataError:
-        return _error(
-            row,
-            f"{label}: {column[row : row + 1].to_numpy(zero_copy_only=False)[0]} lies outside the years 1678 to 2261",
-            "correct the date; use plain numbers for other epochs",
-            request,
-            places,
-        )
+        when = str(column[row : row + 1].to_numpy(zero_copy_only=False)[0]).replace("T", " ")  # of any year
+        problem = f"{label}: {when} lies outside the years 1678 to 2261"
+        return _error(row, problem, "correct the date; use plain numbers for other epochs", request, places)
 
     instants = convert(column, lambda part: part.cast(pa.timestamp("ns", zone)), fail)
     if zone is None and request.timezone is not None:
