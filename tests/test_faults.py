@@ -135,8 +135,12 @@ def test_a_full_disk_at_every_write_call_in_turn(name, tmp_path, monkeypatch):
                 (fit / file).unlink(missing_ok=True)
         before = contents(folder)
         disk.calls, disk.fails = 0, number
-        with pytest.raises(WriteError, match="No space left on device"):
+        try:
             JOBS[name](folder)
+        except WriteError as error:
+            assert "No space left on device" in str(error)  # noqa: PT017
+        else:
+            assert disk.calls < number  # Arrow and gzip do not write in the same pieces every time
         disk.fails = 0
         after = contents(folder)
         assert not [file for file in after if file.endswith((".tmp", ".lock"))]

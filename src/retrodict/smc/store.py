@@ -18,7 +18,6 @@ from numpy.typing import NDArray
 
 from retrodict.errors import DataError
 from retrodict.events.atomic import atomic_file, write_json
-from retrodict.events.io.parquet_file import read_columns
 from retrodict.events.io.read import read_events
 from retrodict.events.io.write import write_events
 from retrodict.events.lock import lock_folder
@@ -91,6 +90,8 @@ def write_draws(posterior: Posterior, path: str | os.PathLike[str]) -> None:
 
 def load_posterior(directory: str | os.PathLike[str]) -> Posterior:
     """Read a posterior that ``save_posterior`` wrote; it has no model to forecast with until one is set."""
+    from retrodict.events.io.parquet_file import read_columns
+
     path = Path(directory)
     try:
         about = read_json(path / "posterior.json")
