@@ -77,6 +77,7 @@ def test_a_bomb_is_refused_in_words(name, tmp_path):
     assert child.returncode == 0, child.stderr
     seconds, megabytes, message = child.stdout.split(maxsplit=2)
     assert "Remedy: " in message
+    assert "this is not" not in message  # it is what it claims to be, and too much
     assert (float(seconds) < 10, int(megabytes) < 300) == (True, True), child.stdout  # 2 s on an idle machine
 
 

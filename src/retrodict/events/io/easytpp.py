@@ -76,8 +76,9 @@ def read_easytpp(path: Path, request: Request) -> StreamSet:
     """A stream set from a file of EasyTPP records, JSON or JSON Lines."""
     if inner_suffix(path) in (".jsonl", ".ndjson"):
         return from_records(read_lines(path, request), request)
+    text = read_text(path)
     try:
-        value = parse_json(read_text(path))
+        value = parse_json(text)
     except ValueError as error:
         lines = isinstance(error, json.JSONDecodeError) and error.msg == "Extra data"
         if lines:  # Hugging Face writes JSON Lines into .json files
