@@ -220,6 +220,18 @@ def test_a_signal_ends_a_fit_in_words_and_a_second_writer_is_told_of_the_first(n
     assert (tmp_path / "model" / "checkpoints" / "last.safetensors").exists()
 
 
+def wait_until_it_listens(pid: int) -> None:
+    """Until the process has a handler for SIGTERM."""
+    for _ in range(600):
+        time.sleep(0.1)
+        lines = Path(f"/proc/{pid}/status").read_text().splitlines()
+        caught = next(int(line.split()[1], 16) for line in lines if line.startswith("SigCgt"))
+        if caught & (1 << (signal.SIGTERM - 1)):
+            return
+    raise AssertionError("the process never listened to signals")
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="/proc is of Linux")
 def test_a_signal_while_imputing(tmp_path):
     MODEL.save(tmp_path / "model")
     rd.write_events(OBSERVED, tmp_path / "in.csv")
@@ -227,7 +239,8 @@ def test_a_signal_while_imputing(tmp_path):
     with subprocess.Popen(
         [sys.executable, "-m", "retrodict", *words], cwd=tmp_path, stderr=subprocess.PIPE, text=True
     ) as job:
-        time.sleep(6)
+        wait_until_it_listens(job.pid)
+        time.sleep(2)  # until it has read its arguments
         job.send_signal(signal.SIGTERM)
         _, message = job.communicate(timeout=60)
     assert job.returncode == 130

@@ -7,6 +7,7 @@ import json
 import os
 import subprocess
 import sys
+from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
@@ -55,15 +56,15 @@ BOMBS = {
     "types.yaml": lambda path: path.write_text("mechanism: contextual\ntypes: 1000000000\nscales: [1]\n"),
 }
 CHILD = """
-import resource, sys, time
+import sys, time
 import retrodict as rd
+from tests.fuzz import peak_memory
 from retrodict.events.io import csv_file, easytpp, jsonl, parquet_file, pickles
-before, began = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss, time.time()
+before, began = peak_memory(), time.time()
 try:
     rd.read_missing(sys.argv[1]) if sys.argv[1].endswith("yaml") else rd.read_events(sys.argv[1])
 except rd.DataError as error:
-    more = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before
-    print(f"{time.time() - began:.2f} {more // 1024} {error}")
+    print(f"{time.time() - began:.2f} {peak_memory() - before} {error}")
 """
 
 
@@ -72,7 +73,11 @@ def test_a_bomb_is_refused_in_words(name, tmp_path):
     BOMBS[name](tmp_path / name)
     assert os.path.getsize(tmp_path / name) < 12_000_000
     child = subprocess.run(
-        [sys.executable, "-c", CHILD, str(tmp_path / name)], capture_output=True, text=True, timeout=60
+        [sys.executable, "-c", CHILD, str(tmp_path / name)],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        cwd=Path(__file__).parents[2],
     )
     assert child.returncode == 0, child.stderr
     seconds, megabytes, message = child.stdout.split(maxsplit=2)
