@@ -19,7 +19,7 @@ WAYS = ["native", "torch"]
 @pytest.fixture(params=WAYS)
 def way(request, monkeypatch):
     """The compiled engine, or simulation."""
-    if request.param == "native" and ENGINES["native"].missing():
+    if request.param == "native" and ENGINES["native"].unavailable():
         pytest.skip("the native engine is not here")
     monkeypatch.setattr(draw, "choose", lambda *_: ENGINES[request.param])
     return request.param

@@ -18,6 +18,8 @@ Times given to a model are float64, since the start of the stream.
 
 from __future__ import annotations
 
+import hashlib
+import json
 import os
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
@@ -33,7 +35,11 @@ from retrodict.events.batch import Batch, iterate_batches
 from retrodict.events.stream import EventStream
 from retrodict.events.stream_set import StreamSet, describe_types
 from retrodict.models.quadrature import Integral
+from retrodict.models.saved import Saved
 from retrodict.models.start import StartAtom
+from retrodict.models.tensors import weights_digest
+
+MODEL_FILES = Saved("model")
 
 
 class Terms(NamedTuple):
@@ -123,7 +129,7 @@ class Model(nn.Module, ABC):
     def drives(self, batch: Batch, positions: Tensor) -> tuple[Tensor, Tensor]:
         """Drives at every event and inside every gap of complete streams.
 
-        ``positions`` [Q] are fractions of each gap, or [B, L+1, Q] other ones in every gap. Returns [B, L, K] at the
+        ``positions`` [Q] are fractions of each gap, [Q] or, if gaps differ, [B, L+1, Q]. Returns [B, L, K] at the
         events (left limits) and [B, L+1, Q, K] inside the gaps; padding holds finite numbers that mean nothing.
         """
         at_ends, inside = [], []
@@ -162,10 +168,21 @@ class Model(nn.Module, ABC):
         """A model to start training from, sized and scaled for these complete streams."""
 
     def save(self, directory: str | os.PathLike[str]) -> Path:
-        """Write the model into a directory: safetensors and JSON."""
-        from retrodict.models.store import save_model
+        """Write the model into a directory (made if need be), as safetensors and JSON; returns the directory."""
+        about = {
+            "kind": self.kind,
+            "config": self.config(),
+            "types": None if self.types is None else list(self.types),
+            "time_unit": self.time_unit,
+            "start_atom": self.start_atom is not None,
+            "training": self.training_record,
+        }
+        return MODEL_FILES.write(directory, about, self.state_dict())
 
-        return save_model(self, directory)
+    def digest(self) -> str:
+        """A name that no other model has: from its kind, its types and its weights."""
+        about = json.dumps([self.kind, self.types, self.time_unit])
+        return hashlib.blake2b((about + weights_digest(self.state_dict())).encode(), digest_size=8).hexdigest()
 
     def adapt(self, streams: StreamSet) -> None:
         """Set what follows directly from training data: type names, time unit, start atom."""

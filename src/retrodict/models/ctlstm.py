@@ -10,15 +10,18 @@ model) and right to left (the smoothing proposal). ``scan`` reads whole padded s
 
 from __future__ import annotations
 
+import importlib.util
 import math
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
 from retrodict import _limits
-from retrodict.models.ctlstm_scan import run_scan
+from retrodict.models.ctlstm_scan import Plain, run_scan
+
+_HAS_TRITON = importlib.util.find_spec("triton") is not None
 
 
 class Cells(NamedTuple):
@@ -71,8 +74,17 @@ class ContinuousTimeLSTM(nn.Module):
         that passes after each. Returns the cells after each input, [N, B, D] each, and the hidden states at
         the end of each gap, [N, B, D].
         """
-        *fields, hidden = run_scan(self.bias + self.by_type, self.by_hidden, types, gaps)
+        *fields, hidden = run_scan(_kernels(gaps), self.bias + self.by_type, self.by_hidden, types, gaps)
         return Cells(*fields), hidden
+
+
+def _kernels(like: Tensor) -> Any:
+    """What runs a scan on the device of ``like``."""
+    if like.is_cuda and _HAS_TRITON:
+        from retrodict.models.ctlstm_graphs import Graphed
+
+        return Graphed
+    return Plain
 
 
 def cell_at(cells: Cells, elapsed: Tensor) -> Tensor:

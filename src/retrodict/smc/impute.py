@@ -14,9 +14,9 @@ from retrodict.events.batch import batches_by_length, make_batch
 from retrodict.events.stream import EventStream
 from retrodict.events.stream_set import StreamSet
 from retrodict.models.base import Model
+from retrodict.models.quadrature import Integral
 from retrodict.proposals.base import Proposal
 from retrodict.random import stream_keys
-from retrodict.smc.compensator import Rule
 from retrodict.smc.diagnostics import Diagnostics, surviving_ancestors
 from retrodict.smc.engines import choose
 from retrodict.smc.islands import settle, unite
@@ -39,7 +39,7 @@ def impute(
     engine: str = "auto",
     *,
     sampler: str | Sampler | None = None,
-    integral: Rule | None = None,
+    integral: Integral | None = None,
     islands: int = 1,
     rejuvenate: int = 0,
     rows: int | None = None,
@@ -51,10 +51,11 @@ def impute(
     ``proposal`` is a ``Filtering`` or a trained ``Smoothing``. ``resample`` names a scheme (multinomial, stratified,
     systematic, residual) used when the effective sample size falls below ``ess_threshold`` times the particles; None
     for none. Against degeneracy, ``islands`` splits the particles into independent runs combined by their evidence, and
-    ``rejuvenate`` moves every particle so many times afterwards (``smc/rejuvenate.py``); the default is neither.
+    ``rejuvenate`` is how often every particle is moved afterwards (``smc/rejuvenate.py``); the default is neither.
 
     ``engine`` names what runs it (torch, the reference; native, compiled for CPUs; triton, for GPUs), "auto" the
-    fastest that can; ``sampler`` how events are drawn from q (thinning, inversion), by default the engine's own.
+    fastest that can; ``sampler`` how events are drawn from q (thinning, inversion), by default the engine's own;
+    ``integral`` how intensities are integrated, ``rd.GaussLegendre(8)`` by default.
 
     A stream's particles depend on its id and the seed, not on the other streams. ``rows`` bounds how many
     particles are worked on at once, and a particle with more than ``max_events`` missing events raises a RunawayError:

@@ -17,14 +17,16 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from retrodict.errors import DataError, DataNotice
+from retrodict.events.combine import combine
 from retrodict.events.stream import EventStream
 from retrodict.events.stream_set import StreamSet, describe_types
+from retrodict.models.base import Model
+from retrodict.models.simulate import simulate
 from retrodict.smc.diagnostics import Diagnostics
+from retrodict.smc.posterior_folder import read_posterior, save_posterior
 
 if TYPE_CHECKING:
     import pandas as pd
-
-    from retrodict.models.base import Model
 
 
 class Posterior:
@@ -141,8 +143,6 @@ class Posterior:
 
     def complete(self, missing: StreamSet) -> StreamSet:
         """Observed and missing events together."""
-        from retrodict.events.combine import combine
-
         return combine(self.observed, missing)[0]
 
     def forecast(self, until: float, seed: int = 0) -> tuple[StreamSet, NDArray[np.float64]]:
@@ -150,8 +150,6 @@ class Posterior:
 
         The streams come particle by particle, stream after stream, with ids "id/m".
         """
-        from retrodict.models.simulate import simulate
-
         if self.model is None:
             raise DataError("this posterior has no model to go on with", remedy="set posterior.model, or impute again")
         histories = []
@@ -225,8 +223,6 @@ class Posterior:
 
     def save(self, directory: str | os.PathLike[str]) -> Path:
         """Write the posterior into a folder of Parquet files."""
-        from retrodict.smc.store import save_posterior
-
         return save_posterior(self, directory)
 
     def warn(self) -> None:
@@ -277,6 +273,11 @@ class Posterior:
         return StreamSet.trusted(
             self.event_times[events], self.event_types[events], offsets, o.starts, o.ends, o.ids, o.types, axis=o.axis
         )
+
+
+def load_posterior(directory: str | os.PathLike[str]) -> Posterior:
+    """Read a posterior that ``Posterior.save`` wrote; it has no model to forecast with until one is set."""
+    return Posterior(*read_posterior(directory))
 
 
 def concatenate(parts: Sequence[Posterior], observed: StreamSet, order: NDArray[np.int64]) -> Posterior:

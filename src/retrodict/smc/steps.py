@@ -7,9 +7,9 @@ from collections.abc import Iterator
 from retrodict.events.batch import make_batch
 from retrodict.events.stream import EventStream
 from retrodict.events.stream_set import StreamSet
+from retrodict.models.quadrature import Integral
 from retrodict.proposals.base import Proposal
 from retrodict.random import stream_keys
-from retrodict.smc.compensator import Rule
 from retrodict.smc.impute import matched
 from retrodict.smc.options import Options
 from retrodict.smc.propose import Sampler
@@ -25,7 +25,7 @@ def sweep(
     ess_threshold: float = 0.5,
     *,
     sampler: str | Sampler | None = None,
-    integral: Rule | None = None,
+    integral: Integral | None = None,
     max_events: int = 100_000,
 ) -> Iterator[Step]:
     """What ``rd.impute`` with the torch engine does, one observed event at a time; options are as there.

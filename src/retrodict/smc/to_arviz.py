@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from retrodict.errors import ModelError
-from retrodict.smc.posterior import Posterior
+
+if TYPE_CHECKING:
+    from retrodict.smc.posterior import Posterior
 
 
 def to_arviz(posterior: Posterior, draws: int, seed: int) -> Any:

@@ -28,13 +28,13 @@ from retrodict.errors import DataError, DataNotice, ModelError
 from retrodict.events.lock import lock_folder
 from retrodict.events.stream_set import StreamSet
 from retrodict.models.base import Model
-from retrodict.models.store import load_model
-from retrodict.models.tensors import digest
+from retrodict.models.model_folder import load_model
+from retrodict.models.tensors import weights_digest
 from retrodict.proposals.base import Proposal
-from retrodict.proposals.store import load_proposal
+from retrodict.proposals.proposal_folder import load_proposal
 from retrodict.train.checkpoint import SafetensorsCheckpoints
 from retrodict.train.divergence import Divergence
-from retrodict.train.module import Fitting, Settings
+from retrodict.train.module import Settings, TrainingModule
 from retrodict.train.objective import Likelihood, Objective
 from retrodict.train.progress import EpochProgress
 from retrodict.train.run import Run
@@ -81,7 +81,7 @@ def fit(
     train, dev = check_data(train, dev, seed)
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
-        fitted, train = prepare(model, train)
+        fitted, train = model_for(model, train)
     _ask_memory(fitted.model if isinstance(fitted, Proposal) else fitted, train, batch_size)
     rate = fitted.learning_rate if learning_rate is None else learning_rate
     settings = Settings(batch_size, rate, patience, seed, weight_decay, averaging)
@@ -128,12 +128,12 @@ def train_objective(
     resume: bool = True,
     device: str = "auto",
     progress: bool = True,
-) -> Fitting:
+) -> TrainingModule:
     """Train whatever the objective holds, in place, ending with its best weights; the run keeps the files."""
     module = objective.module
     home = next(module.parameters()).device
     checkpoint = run.begin(resume)
-    fitting = Fitting(objective, settings)
+    fitting = TrainingModule(objective, settings)
     callbacks: list[pl.Callback] = []
     if progress:
         callbacks.append(EpochProgress(epochs))
@@ -182,7 +182,7 @@ class _Deadline(pl.Callback):
         trainer.should_stop = trainer.should_stop or time.perf_counter() >= self.end
 
 
-def prepare(
+def model_for(
     model: Model | Proposal | type[Model] | Callable[[StreamSet], Model], train: StreamSet
 ) -> tuple[Model | Proposal, StreamSet]:
     """The model to train, sized and scaled for the streams, and the streams as it takes them."""
@@ -220,7 +220,7 @@ def _device(name: str) -> str:
     return name if name != "auto" else "cuda" if torch.cuda.is_available() else "cpu"
 
 
-def _run_trainer(trainer: pl.Trainer, fitting: Fitting, checkpoint: Path | None) -> None:
+def _run_trainer(trainer: pl.Trainer, fitting: TrainingModule, checkpoint: Path | None) -> None:
     try:
         trainer.fit(fitting, ckpt_path=checkpoint)
     except SystemExit as stop:
@@ -228,7 +228,7 @@ def _run_trainer(trainer: pl.Trainer, fitting: Fitting, checkpoint: Path | None)
         raise KeyboardInterrupt("training interrupted; repeat the call to resume") from stop
 
 
-def _record(fitting: Fitting, epochs: int, seconds: float) -> dict[str, Any]:
+def _record(fitting: TrainingModule, epochs: int, seconds: float) -> dict[str, Any]:
     """How the fit went, for the saved model."""
     best = min(fitting.history, key=lambda row: row["dev_loss"])
     done = len(fitting.history)
@@ -281,7 +281,7 @@ def _given(fitted: Model | Proposal) -> dict[str, Any]:
         mechanism = fitted.missingness.config()
     except ModelError:  # a mechanism that cannot be saved: nor will the proposal be
         mechanism = {}
-    return {"model and mechanism": {"weights": digest(given), "missingness": mechanism}}
+    return {"model and mechanism": {"weights": weights_digest(given), "missingness": mechanism}}
 
 
 def _become(model: Model | Proposal, loaded: Model | Proposal) -> None:

@@ -21,7 +21,7 @@ from retrodict.missingness.spec import write_missing
 from retrodict.models.base import Model
 from retrodict.proposals import Proposal, Smoothing
 from retrodict.train.expectation import ExpectationMaximisation, Learner
-from retrodict.train.fitting import check_data, check_settings, prepare, rounded, train_objective
+from retrodict.train.fitting import check_data, check_settings, model_for, rounded, train_objective
 from retrodict.train.module import Settings
 from retrodict.train.run import Run
 
@@ -86,7 +86,7 @@ def fit_incomplete(
     train, dev = check_data(streams, dev, seed)
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
-        fitted, _ = prepare(model, complete if complete is not None else train)
+        fitted, _ = model_for(model, complete if complete is not None else train)
         assert isinstance(fitted, Model)
         train, dev = fitted.matched(train), fitted.matched(dev)
         size = None if filtering else smoother_size or getattr(fitted, "hidden_size", 32)

@@ -13,7 +13,7 @@ from pytorch_lightning.callbacks import Checkpoint
 from retrodict.errors import TrainingError
 from retrodict.events.atomic import make_folder, write_json, write_text
 from retrodict.events.plain import read_json
-from retrodict.train.module import Fitting, Settings
+from retrodict.train.module import Settings, TrainingModule
 from retrodict.train.objective import Objective
 
 
@@ -97,7 +97,7 @@ class _Metrics(pl.Callback):
 
     def on_train_epoch_end(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
         """Rewrite the table."""
-        assert isinstance(pl_module, Fitting)
+        assert isinstance(pl_module, TrainingModule)
         table = io.StringIO()
         writer = csv.DictWriter(table, fieldnames=list(pl_module.history[0]))
         writer.writeheader()
@@ -116,7 +116,7 @@ class _Checkpoints(Checkpoint):
 
     def on_train_epoch_end(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
         """Save; a kill between the two only means that this epoch is done again."""
-        assert isinstance(pl_module, Fitting)
+        assert isinstance(pl_module, TrainingModule)
         losses = [row["dev_loss"] for row in pl_module.history]
         if losses[-1] < min(losses[:-1], default=float("inf")):
             trainer.save_checkpoint(self.best)

@@ -21,7 +21,7 @@ class Engine(Protocol):
 
     name: str
 
-    def missing(self) -> str | None:
+    def unavailable(self) -> str | None:
         """Why this engine cannot be used on this machine; None where it can."""
         ...
 

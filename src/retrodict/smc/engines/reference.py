@@ -16,7 +16,7 @@ class TorchEngine:
 
     name = "torch"
 
-    def missing(self) -> str | None:
+    def unavailable(self) -> str | None:
         """Torch is always there."""
         return None
 
