@@ -9,31 +9,10 @@ import triton.language as tl
 
 @triton.jit(do_not_specialize=["B", "L", "K", "M", "S"])
 def arrange(
-    times,
-    types,
-    mask,
-    durations,
-    stream_keys,
-    scores,
-    keys,
-    counts,
-    order,
-    edges,
-    edge_kind,
-    edge_score,
-    edge_log,
-    ess,
-    parents,
-    resampled,
-    B,
-    L,
-    K,
-    M,
-    S,
-    ATOM: tl.constexpr,
-    BL: tl.constexpr,
-    MB: tl.constexpr,
-):
+    times, types, mask, durations, stream_keys, scores, keys, counts, order, edges, edge_kind, edge_score, edge_log,
+    ess, parents, resampled, B, L, K, M, S,
+    ATOM: tl.constexpr, BL: tl.constexpr, MB: tl.constexpr,
+):  # fmt: skip
     """One stream: the right ends of its segments, what is observed there and what that adds to the log weights."""
     stream = tl.program_id(0).to(tl.int64)
     if stream < B:
