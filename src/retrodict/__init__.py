@@ -40,9 +40,8 @@ from retrodict.models.quadrature import GaussLegendre, MonteCarlo
 from retrodict.models.simulate import simulate
 from retrodict.proposals import Filtering, Proposal, Smoothing
 from retrodict.proposals.proposal_folder import load_proposal
-from retrodict.smc.impute import impute
+from retrodict.smc.impute import impute, sweep
 from retrodict.smc.posterior import Posterior, load_posterior
-from retrodict.smc.steps import sweep
 
 if TYPE_CHECKING:
     from retrodict.decode import consensus, transport

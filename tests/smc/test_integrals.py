@@ -39,6 +39,7 @@ def test_the_number_of_nodes_that_was_asked_for_is_used(engine):
     same = {"particles": 50, "resample": None, "sampler": "inversion"}
     torch.manual_seed(1)
     observed, proposal = observed_streams(), rd.Filtering(rd.NeuralHawkes(2, hidden_size=8), MISSING)
+    proposal.model.readout.data.mul_(10)
     one, eight, many = (
         rd.impute(observed, proposal, engine=engine, integral=rd.GaussLegendre(n), **same).log_evidence
         for n in (1, 8, 32)

@@ -133,27 +133,26 @@ class Model(nn.Module, ABC):
         events (left limits) and [B, L+1, Q, K] inside the gaps; padding holds finite numbers that mean nothing.
         """
         at_ends, inside = [], []
-        for state, times, end in self._gaps(batch, positions):
-            inside.append(self.drive(state, times))
+        for i, (state, start, end) in enumerate(self._gaps(batch)):
+            inside.append(self.drive(state, _between(start, end, positions, i)))
             at_ends.append(self.drive(state, end))
         return torch.stack(at_ends, 1)[:, :-1], torch.stack(inside, 1)
 
     def drives_and_features(self, batch: Batch, positions: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         """``drives``, and features inside every gap and at its end, [B, L+1, Q+1, num_features]."""
         features = [
-            self.features(state, torch.cat([times, end[:, None]], 1))
-            for state, times, end in self._gaps(batch, positions)
+            self.features(state, torch.cat([_between(start, end, positions, i), end[:, None]], 1))
+            for i, (state, start, end) in enumerate(self._gaps(batch))
         ]
         return *self.drives(batch, positions), torch.stack(features, 1)
 
-    def _gaps(self, batch: Batch, positions: Tensor) -> Iterator[tuple[Any, Tensor, Tensor]]:
-        """For each gap of complete streams the state in it, the times at ``positions`` [B, Q], and its end [B]."""
+    def _gaps(self, batch: Batch) -> Iterator[tuple[Any, Tensor, Tensor]]:
+        """For each gap of complete streams the state in it, its start [B] and its end [B]."""
         state = self.initial(batch.durations.shape)
         previous = torch.zeros_like(batch.durations)
         edges = [*batch.times.unbind(1), batch.durations]
         for i, time in enumerate(edges):
-            share = positions if positions.dim() == 1 else positions[:, i]
-            yield state, previous[:, None] + (time - previous)[:, None] * share.to(time.dtype), time
+            yield state, previous, time
             if i < len(edges) - 1:
                 state = self.update(state, batch.types[:, i], time)
             previous = time
@@ -212,18 +211,13 @@ class Model(nn.Module, ABC):
 
         Integrals are those of ``compensator``; models that override this method may let ``integral`` choose.
         """
-        state = self.initial(batch.durations.shape)
         rows = torch.arange(len(batch.durations), device=batch.types.device)
         logs, areas = [], []
-        previous = torch.zeros_like(batch.durations)
-        for i in range(batch.types.shape[1]):
-            time = batch.times[:, i]
-            areas.append(self.compensator(state, previous, time).sum(-1))
-            rate = self.intensity(state, time)[rows, batch.types[:, i]]
-            logs.append(torch.where(batch.mask[:, i], rate, 1.0).log())
-            state = self.update(state, batch.types[:, i], time)
-            previous = time
-        areas.append(self.compensator(state, previous, batch.durations).sum(-1))
+        for i, (state, start, end) in enumerate(self._gaps(batch)):
+            areas.append(self.compensator(state, start, end).sum(-1))
+            if i < batch.types.shape[1]:
+                rate = self.intensity(state, end)[rows, batch.types[:, i]]
+                logs.append(torch.where(batch.mask[:, i], rate, 1.0).log())
         empty = torch.zeros(len(rows), 0, dtype=self.dtype, device=self.device)
         return Terms(torch.stack(logs, 1) if logs else empty, torch.stack(areas, 1))
 
@@ -294,6 +288,12 @@ class Model(nn.Module, ABC):
             return streams.with_types(self.types)
         self.check_types(streams)
         return streams
+
+
+def _between(start: Tensor, end: Tensor, positions: Tensor, gap: int) -> Tensor:
+    """Times [B, Q] at the fractions ``positions`` [Q] or, for each gap, [B, L+1, Q]."""
+    share = positions if positions.dim() == 1 else positions[:, gap]
+    return start[:, None] + (end - start)[:, None] * share.to(start.dtype)
 
 
 def _are_indices(types: Sequence[str]) -> bool:

@@ -78,6 +78,22 @@ class ContinuousTimeLSTM(nn.Module):
         return Cells(*fields), hidden
 
 
+class OwnClock(nn.Module):
+    """A module that divides times by a scale of its own, exact whatever precision the module is cast to.
+
+    Mix in before the base class, and register a float64 buffer ``time_scale``.
+    """
+
+    time_scale: Tensor
+
+    def _apply(self, fn: Any, recurse: bool = True) -> Any:
+        """Casting to another precision must not round the clock; moving to another device moves it too."""
+        value = float(self.time_scale)
+        super()._apply(fn, recurse)
+        self.time_scale = torch.tensor(value, dtype=torch.float64, device=self.time_scale.device)
+        return self
+
+
 def _kernels(like: Tensor) -> Any:
     """What runs a scan on the device of ``like``."""
     if like.is_cuda and _HAS_TRITON:
@@ -95,6 +111,15 @@ def cell_at(cells: Cells, elapsed: Tensor) -> Tensor:
 def hidden_at(cells: Cells, elapsed: Tensor) -> Tensor:
     """h(t), [..., D], ``elapsed`` [...] after the last event."""
     return cells.output * torch.tanh(cell_at(cells, elapsed))
+
+
+def linear_bound(weights: Tensor, low: Tensor, high: Tensor) -> Tensor:
+    """A bound of the products of ``weights`` [K, D] with any h between ``low`` and ``high`` [..., D], [..., K].
+
+    Coordinates of h lie within [-1, 1]; slack covers rounding.
+    """
+    slack = 8 * torch.finfo(weights.dtype).eps * (1 + weights.abs().sum(1))
+    return high @ weights.clamp(min=0).t() + low @ weights.clamp(max=0).t() + slack
 
 
 def hidden_range(cells: Cells, start: Tensor, stop: Tensor) -> tuple[Tensor, Tensor]:

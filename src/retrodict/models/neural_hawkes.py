@@ -22,9 +22,8 @@ from retrodict.errors import ModelError
 from retrodict.events.batch import Batch
 from retrodict.events.stream_set import StreamSet
 from retrodict.models.base import Model, Terms, log_softplus
-from retrodict.models.ctlstm import Cells, ContinuousTimeLSTM, hidden_at, hidden_range
+from retrodict.models.ctlstm import Cells, ContinuousTimeLSTM, OwnClock, hidden_at, hidden_range, linear_bound
 from retrodict.models.ctlstm_project import project
-from retrodict.models.own_clock import OwnClock
 from retrodict.models.quadrature import GaussLegendre, Integral
 
 
@@ -90,13 +89,10 @@ class NeuralHawkes(OwnClock, Model):
 
     def drive(self, state: NeuralState, t: Tensor) -> Tensor:
         """v_k · h(t), [..., K] or [..., N, K]."""
-        cells = state.cells
         if t.dim() == 2 and state.time.dim() == 1 and not (t.is_cuda or torch.is_grad_enabled()):
             # Sampling on a CPU: block by block in the cache.
-            return project(cells, self._elapsed(state, t), self.readout)
-        if t.dim() > state.time.dim():
-            cells = Cells(*(field.unsqueeze(-2) for field in cells))
-        return hidden_at(cells, self._elapsed(state, t)) @ self.readout.t()
+            return project(state.cells, self._elapsed(state, t), self.readout)
+        return self.features(state, t) @ self.readout.t()
 
     @property
     def num_features(self) -> int:
@@ -115,11 +111,8 @@ class NeuralHawkes(OwnClock, Model):
         return hidden_range(state.cells, self._elapsed(state, start), self._elapsed(state, stop))
 
     def drive_bound(self, state: NeuralState, start: Tensor, stop: Tensor) -> Tensor:
-        """Appendix C.4, with the range of each h_d over this very interval, [..., K]; slack covers rounding."""
-        low, high = self.feature_range(state, start, stop)
-        upper, lower = self.readout.clamp(min=0), self.readout.clamp(max=0)
-        slack = 8 * torch.finfo(self.dtype).eps * (1 + self.readout.abs().sum(1))
-        return high @ upper.t() + low @ lower.t() + slack
+        """Appendix C.4, with the range of each h_d over this very interval, [..., K]."""
+        return linear_bound(self.readout, *self.feature_range(state, start, stop))
 
     def activate(self, drive: Tensor) -> Tensor:
         """f_k(x) = s_k softplus(x / s_k), per unit of the user's time; the last dimension of x is K."""

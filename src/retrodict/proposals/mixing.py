@@ -9,6 +9,8 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
+from retrodict.models.ctlstm import linear_bound
+
 
 class Mixing(nn.Module):
     """``units`` that see the model's features h(t) and h̄(t) at once: w_k · tanh(P h + Q h̄ + b)."""
@@ -33,10 +35,7 @@ class Mixing(nn.Module):
         eps = torch.finfo(past[0].dtype).eps
         least, most = (a + b for a, b in zip(_within(self.past, past), _within(self.future, future), strict=True))
         size = 1 + sum(_reach(layer, ends) for layer, ends in ((self.past, past), (self.future, future)))
-        weight = self.readout.weight
-        slack = 8 * eps * (1 + weight.abs().sum(1))
-        high, low = torch.tanh(most + 8 * eps * size), torch.tanh(least - 8 * eps * size)
-        return high @ weight.clamp(min=0).t() + low @ weight.clamp(max=0).t() + slack
+        return linear_bound(self.readout.weight, torch.tanh(least - 8 * eps * size), torch.tanh(most + 8 * eps * size))
 
 
 def _within(layer: nn.Linear, ends: tuple[Tensor, Tensor]) -> tuple[Tensor, Tensor]:

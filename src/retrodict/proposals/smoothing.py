@@ -25,9 +25,8 @@ from retrodict.errors import ModelError
 from retrodict.events.batch import Batch
 from retrodict.missingness.base import Missingness
 from retrodict.models.base import Model
-from retrodict.models.ctlstm import Cells, ContinuousTimeLSTM, hidden_at, hidden_range
+from retrodict.models.ctlstm import Cells, ContinuousTimeLSTM, OwnClock, hidden_at, hidden_range, linear_bound
 from retrodict.models.ctlstm_project import project
-from retrodict.models.own_clock import OwnClock
 from retrodict.proposals.base import Proposal
 from retrodict.proposals.mixing import Mixing
 
@@ -159,8 +158,7 @@ class Smoothing(OwnClock, Proposal):
     ) -> Tensor:
         """Each coordinate of h̄ is monotone within the segment: extremes are at the two ends, [R, K]."""
         low, high = hidden_range(ahead.cells, self._elapsed(ahead, stop), self._elapsed(ahead, start))
-        slack = 8 * torch.finfo(self.readout.dtype).eps * (1 + self.readout.abs().sum(1))
-        bound = high @ self.readout.clamp(min=0).t() + low @ self.readout.clamp(max=0).t() + slack
+        bound = linear_bound(self.readout, low, high)
         if self.mix is None:
             return bound
         assert past is not None

@@ -10,10 +10,9 @@ import warnings
 
 from retrodict.errors import EngineNotice, ModelError
 from retrodict.proposals.base import Proposal
-from retrodict.smc.engines.base import Engine
+from retrodict.smc.engines.base import Engine, TorchEngine
 from retrodict.smc.engines.gpu.engine import TritonEngine
 from retrodict.smc.engines.native import NativeEngine
-from retrodict.smc.engines.reference import TorchEngine
 from retrodict.smc.options import Options
 
 _ALL: tuple[Engine, ...] = (TritonEngine(), TritonEngine("triton-fp32", exact=True), NativeEngine(), TorchEngine())

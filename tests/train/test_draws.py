@@ -9,8 +9,8 @@ from scipy import stats
 import retrodict as rd
 from retrodict.events.time_axis import TimeAxis
 from retrodict.smc import draw
-from retrodict.smc.draw import draw_like
 from retrodict.smc.engines import ENGINES
+from retrodict.train.streams import draw_like
 from tests.conftest import example_model
 
 WAYS = ["native", "torch"]
