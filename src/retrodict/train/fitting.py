@@ -27,6 +27,7 @@ from retrodict import _limits
 from retrodict.errors import DataError, DataNotice, ModelError
 from retrodict.events.lock import lock_folder
 from retrodict.events.stream_set import StreamSet
+from retrodict.missingness.base import Missingness
 from retrodict.models.base import Model
 from retrodict.models.model_folder import load_model
 from retrodict.models.tensors import weights_digest
@@ -145,7 +146,7 @@ def train_objective(
             max_epochs=epochs,
             accelerator="gpu" if _device(device) == "cuda" else "cpu",
             devices=1,
-            callbacks=[*callbacks, *run.callbacks()],
+            callbacks=[*callbacks, run.callback()],
             logger=False,
             plugins=[SafetensorsCheckpoints()],
             reload_dataloaders_every_n_epochs=1,
@@ -271,16 +272,21 @@ def check_data(train: StreamSet, dev: StreamSet | None, seed: int) -> tuple[Stre
     return train, dev
 
 
+def mechanism_config(missing: Missingness) -> dict[str, Any]:
+    """A mechanism for a run's identity; empty for one that cannot be saved."""
+    try:
+        return missing.config()
+    except ModelError:
+        return {}
+
+
 def _given(fitted: Model | Proposal) -> dict[str, Any]:
     """What a proposal is fitted for and does not change: its mechanism and its model, a part of the run's identity."""
     if not isinstance(fitted, Proposal):
         return {}
     trained = {name for name, parameter in fitted.named_parameters() if parameter.requires_grad}
     given = {name: value for name, value in fitted.state_dict().items() if name not in trained}
-    try:
-        mechanism = fitted.missingness.config()
-    except ModelError:  # a mechanism that cannot be saved: nor will the proposal be
-        mechanism = {}
+    mechanism = mechanism_config(fitted.missingness)
     return {"model and mechanism": {"weights": weights_digest(given), "missingness": mechanism}}
 
 

@@ -9,7 +9,6 @@ import tempfile
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import torch
 
@@ -21,7 +20,7 @@ from retrodict.missingness.spec import write_missing
 from retrodict.models.base import Model
 from retrodict.proposals import Proposal, Smoothing
 from retrodict.train.expectation import ExpectationMaximisation, Learner
-from retrodict.train.fitting import check_data, check_settings, model_for, rounded, train_objective
+from retrodict.train.fitting import check_data, check_settings, mechanism_config, model_for, rounded, train_objective
 from retrodict.train.module import Settings
 from retrodict.train.run import Run
 
@@ -106,7 +105,8 @@ def fit_incomplete(
     with contextlib.ExitStack() as stack:
         folder = Path(directory or stack.enter_context(tempfile.TemporaryDirectory()))
         stack.enter_context(lock_folder(folder))
-        run = Run(folder, objective, settings, _about(fitted, missing))
+        about = {"config": rounded(fitted.config()), "missingness": rounded(mechanism_config(missing))}
+        run = Run(folder, objective, settings, {"kind": fitted.kind, **about})
         fitting = train_objective(
             objective, settings, run, epochs=epochs, resume=resume, device=device, progress=progress
         )
@@ -119,12 +119,3 @@ def fit_incomplete(
                 write_missing(learner.missing, folder / "missing.yaml")
             run.finish(len(fitting.history), stopped_early=len(fitting.history) < epochs)
     return Fitted(fitted, learner.missing, proposal, fitting.history)
-
-
-def _about(model: Model, missing: Missingness) -> dict[str, Any]:
-    """What is fitted, for the run's identity."""
-    try:
-        mechanism = missing.config()
-    except ModelError:
-        mechanism = {}
-    return {"kind": model.kind, "config": rounded(model.config()), "missingness": rounded(mechanism)}
