@@ -48,8 +48,7 @@ def _check_weights(weights: ArrayLike | None, count: int) -> Floats:
     values = np.asarray(weights, dtype=np.float64)
     if values.shape != (count,):
         raise DataError(
-            f"{count} particles but weights of shape {values.shape}",
-            remedy="give exactly one weight for each particle",
+            f"{count} particles but weights of shape {values.shape}", remedy="give exactly one weight for each particle"
         )
     if not np.isfinite(values).all():
         place = int(np.argmin(np.isfinite(values)))

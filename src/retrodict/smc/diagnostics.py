@@ -84,9 +84,7 @@ class Diagnostics:
             "Use more particles, or a smoothing proposal trained for these missing rates.",
         )
         complain(
-            fine & (self.largest_weight > 0.5),
-            "one particle has more than half of the weight.",
-            "Use more particles.",
+            fine & (self.largest_weight > 0.5), "one particle has more than half of the weight.", "Use more particles."
         )
         complain(
             fine & past_is_thin & (self.final_ess >= 5),

@@ -104,14 +104,7 @@ def fit(
                 _become(fitted, load_model(folder))
             return fitted
         fitting = train_objective(
-            objective,
-            settings,
-            run,
-            epochs=epochs,
-            seconds=seconds,
-            resume=resume,
-            device=device,
-            progress=progress,
+            objective, settings, run, epochs=epochs, seconds=seconds, resume=resume, device=device, progress=progress
         )
         if directory is not None:
             fitted.save(folder)
