@@ -206,11 +206,11 @@ def test_who_teaches_also_scores():
         teacher: Divergence(rd.Smoothing(model, rd.ByType(0.5), 4), sparse[:100], sparse[100:], learn_from=teacher)
         for teacher in ("model", "data", "both")
     }
-    dense = objectives["model"].scored
+    dense = objectives["model"].streams.scored
     assert dense.num_events > 2 * sparse[100:].num_events
     np.testing.assert_array_equal(dense.durations, sparse[100:].durations)
     for teacher in ("data", "both"):
-        assert objectives[teacher].scored is objectives[teacher].dev
+        assert objectives[teacher].streams.scored is objectives[teacher].dev
     assert len({objective.fingerprint() for objective in objectives.values()}) == 1
     for teacher, per_stream in (("model", 15), ("data", 5), ("both", 10)):
         objective = objectives[teacher]

@@ -129,7 +129,7 @@ class Ensemble(NamedTuple):
 
     ``candidates`` [n] are the distinct times of all particles, ``position`` [E] the candidate at which each
     event is, ``times`` [E] = candidates[position], ``owner`` [E] its particle, and ``weights`` [M] sum to one.
-    The events at candidate j are ``events[bounds[j]:bounds[j + 1]]``, so that one can sweep over time.
+    The events at candidate j are ``events[bounds[j]:bounds[j + 1]]``, in the order of a sweep over time.
     """
 
     candidates: Floats

@@ -93,7 +93,7 @@ class NativeEngine:
         return None
 
     def rows_at_once(self, proposal: Proposal) -> int:
-        """Enough groups to keep every thread busy, and not so many that results take much memory."""
+        """Enough groups to keep every thread busy, in results of a bounded size."""
         return 12_800 * min(torch.get_num_threads(), 8)
 
     def run(self, observed: Batch, proposal: Proposal, keys: Tensor, options: Options) -> Result:
