@@ -25,8 +25,8 @@ from retrodict.smc import rejuvenate
 from retrodict.smc.impute import impute
 from retrodict.smc.islands import settle, unite
 from retrodict.smc.options import Options
+from retrodict.smc.particles import Result
 from retrodict.smc.resampling import multinomial
-from retrodict.smc.result import Result
 from retrodict.smc.sampler import SequentialMonteCarlo
 from retrodict.smc.script import Replay, Script
 from tests.conftest import random_neural_hawkes

@@ -30,9 +30,9 @@ from retrodict.smc.engines import ENGINES, choose
 from retrodict.smc.engines.gpu.engine import TritonEngine
 from retrodict.smc.impute import impute
 from retrodict.smc.options import Options
+from retrodict.smc.particles import Result
 from retrodict.smc.propose import Thinning
 from retrodict.smc.resampling import find_scheme
-from retrodict.smc.result import Result
 from tests.conftest import random_neural_hawkes
 from tests.smc.hawkes_as_neural import hawkes_as_neural
 from tests.smc.test_calibration import DRAWS, END, ranks

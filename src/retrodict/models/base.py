@@ -257,8 +257,6 @@ class Model(nn.Module, ABC):
         ``score_first=False`` leaves the first event's own factor out (its effect on the rest stays), as
         papers do that treat it as given. Gradients flow.
         """
-        if isinstance(streams, EventStream):
-            streams = StreamSet([streams], types=self.types or [str(k) for k in range(self.num_types)])
         streams = self.matched(streams)
         batches = list(iterate_batches(streams, batch_size, dtype=self.dtype, device=self.device))
         if not batches:
@@ -275,8 +273,10 @@ class Model(nn.Module, ABC):
                 "read the streams with types=[...] listing the model's type names."
             )
 
-    def matched(self, streams: StreamSet) -> StreamSet:
-        """The streams over this model's vocabulary and in its unit of time (where both sides state one)."""
+    def matched(self, streams: StreamSet | EventStream) -> StreamSet:
+        """The streams, or one alone, over this model's types and in its unit of time (where both sides state one)."""
+        if isinstance(streams, EventStream):
+            streams = StreamSet([streams], types=self.types or [str(k) for k in range(self.num_types)])
         if not isinstance(streams, StreamSet):
             raise ModelError(f"expected a stream set, not a {type(streams).__name__}. Build one with rd.StreamSet.")
         if self.time_unit is not None and streams.axis.unit is not None:

@@ -13,7 +13,6 @@ from retrodict.errors import ModelError
 from retrodict.events.batch import batches_by_length, make_batch
 from retrodict.events.stream import EventStream
 from retrodict.events.stream_set import StreamSet
-from retrodict.models.base import Model
 from retrodict.models.quadrature import Integral
 from retrodict.proposals.base import Proposal
 from retrodict.random import stream_keys
@@ -21,10 +20,10 @@ from retrodict.smc.diagnostics import Diagnostics, surviving_ancestors
 from retrodict.smc.engines import choose
 from retrodict.smc.islands import settle, unite
 from retrodict.smc.options import Options
+from retrodict.smc.particles import Result
 from retrodict.smc.posterior import Posterior, concatenate
 from retrodict.smc.propose import Sampler
 from retrodict.smc.rejuvenate import rejuvenate as move
-from retrodict.smc.result import Result
 from retrodict.smc.sampler import SequentialMonteCarlo, Step
 
 _MUCH = 200_000
@@ -68,7 +67,7 @@ def impute(
     if not (isinstance(rejuvenate, int) and rejuvenate >= 0):
         raise ModelError(f"rejuvenate must be a whole number of moves, but is {rejuvenate!r}.")
     model = proposal.model
-    observed = matched(observed, model)
+    observed = model.matched(observed)
     options = replace(options, particles=particles // islands)
     chosen = choose(engine, proposal, options)
     _ask_memory(observed, proposal, particles)
@@ -120,7 +119,7 @@ def sweep(
     """
     options = Options.of(particles, resample, ess_threshold, sampler, integral, max_events)
     model = proposal.model
-    streams = matched(observed, model)
+    streams = model.matched(observed)
     batch = make_batch(streams, dtype=model.dtype, device=model.device)
     return SequentialMonteCarlo(batch, proposal, stream_keys(seed, streams.ids).to(model.device), options).steps()
 
@@ -132,13 +131,6 @@ def _ask_memory(observed: StreamSet, proposal: Proposal, particles: int) -> None
     _limits.ask_memory(
         need, f"{particles:,} particles of {len(observed):,} streams", "use fewer particles, or fewer streams at a time"
     )
-
-
-def matched(observed: StreamSet | EventStream, model: Model) -> StreamSet:
-    """Observed streams, or one alone, over the model's types and in its unit of time."""
-    if isinstance(observed, EventStream):
-        observed = StreamSet([observed], types=model.types or [str(k) for k in range(model.num_types)])
-    return model.matched(observed)
 
 
 def _posterior(observed: StreamSet, run: Result, proposal: Proposal) -> Posterior:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import warnings
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -29,28 +30,18 @@ if TYPE_CHECKING:
     import pandas as pd
 
 
+@dataclass(eq=False, repr=False)
 class Posterior:
-    """M weighted particles for each of N observed streams.
+    """M weighted particles for each of N observed streams, with E missing events in all."""
 
-    ``all_weights`` [N, M] add up to one for each stream; ``log_evidence`` [N] is log p(observed); particle m of stream
-    i owns events ``offsets[i M + m] : offsets[i M + m + 1]`` of ``event_times`` and ``event_types``; ``diagnostics``
-    tells how far to trust it.
-    """
-
-    def __init__(
-        self,
-        observed: StreamSet,
-        event_times: NDArray[np.float64],
-        event_types: NDArray[np.int64],
-        offsets: NDArray[np.int64],
-        weights: NDArray[np.float64],
-        log_evidence: NDArray[np.float64],
-        diagnostics: Diagnostics,
-        model: Model | None = None,
-    ) -> None:
-        self.observed, self.model = observed, model
-        self.event_times, self.event_types, self.offsets = event_times, event_types, offsets
-        self.all_weights, self.log_evidence, self.diagnostics = weights, log_evidence, diagnostics
+    observed: StreamSet  # the N streams
+    event_times: NDArray[np.float64]  # [E]: when missing events happened
+    event_types: NDArray[np.int64]  # [E]: their types
+    offsets: NDArray[np.int64]  # [N M + 1]: particle m of stream i owns events offsets[i M + m] : offsets[i M + m + 1]
+    all_weights: NDArray[np.float64]  # [N, M]: they add up to one for each stream
+    log_evidence: NDArray[np.float64]  # [N]: log p(observed)
+    diagnostics: Diagnostics  # how far to trust it
+    model: Model | None = None  # what to forecast with
 
     @property
     def num_particles(self) -> int:

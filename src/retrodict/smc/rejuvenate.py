@@ -21,9 +21,9 @@ from retrodict.events.batch import Batch
 from retrodict.proposals.base import Proposal
 from retrodict.random import split, uniform
 from retrodict.smc.options import EIGHT_NODES, Options
+from retrodict.smc.particles import Result, Sample, Trace
 from retrodict.smc.propose import Thinning
 from retrodict.smc.resampling import systematic
-from retrodict.smc.result import Result, Sample, Trace
 from retrodict.smc.script import Replay, Script
 
 _MOVES = 7  # a branch of each stream's random numbers; round r has branch r of it

@@ -28,10 +28,9 @@ from retrodict.proposals.base import Proposal
 from retrodict.proposals.intensity import Rates
 from retrodict.random import split, uniform
 from retrodict.smc.options import Options, runaway_message
-from retrodict.smc.particles import Particles
+from retrodict.smc.particles import Particles, Result, Trace
 from retrodict.smc.propose import Ask, Drawn, Thinning, Varying
 from retrodict.smc.resampling import effective_size, log_mean
-from retrodict.smc.result import Result, Trace
 
 _START, _RESAMPLE, _PARTICLE = 3, 6, 8  # branches of each stream's random numbers; particle m has branch 8 + m
 

@@ -37,7 +37,7 @@ from retrodict.proposals import Filtering, Proposal, Smoothing
 from retrodict.smc.impute import impute
 from retrodict.smc.posterior import Posterior
 from retrodict.train.mechanism import Completion, completions, maximise
-from retrodict.train.objective import Objective, epoch_seed
+from retrodict.train.objective import Objective, add_streams, epoch_seed
 
 _DEV_SEED = 999_999_937
 
@@ -150,13 +150,7 @@ class ExpectationMaximisation(Objective):
         """Of all streams, complete ones too."""
         digest = hashlib.blake2b(super().fingerprint().encode(), digest_size=8)
         if self.complete is not None:
-            for array in (
-                self.complete.event_times,
-                self.complete.event_types,
-                self.complete.offsets,
-                self.complete.ends,
-            ):
-                digest.update(np.ascontiguousarray(array).tobytes())
+            add_streams(digest, self.complete, "event_times", "event_types", "offsets", "ends")
         return digest.hexdigest()
 
     def metrics(self) -> dict[str, float]:

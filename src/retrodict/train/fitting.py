@@ -91,11 +91,9 @@ def fit(
         objective = Divergence(fitted, train, fitted.model.matched(dev), seed=seed, **options)
     else:
         objective = Likelihood(fitted, train, fitted.matched(dev), **options)
-    with contextlib.ExitStack() as stack:
-        folder = directory or stack.enter_context(tempfile.TemporaryDirectory())
-        stack.enter_context(lock_folder(folder))
+    with folder_of_run(directory) as folder:
         about = {"kind": fitted.kind, "config": rounded(fitted.config()), **_given(fitted)}
-        run = Run(Path(folder), objective, settings, about)
+        run = Run(folder, objective, settings, about)
         if resume and run.is_finished(epochs):
             warnings.warn(f"{folder}: this fit had finished; its model was loaded", DataNotice, stacklevel=2)
             if isinstance(fitted, Proposal):
@@ -239,6 +237,15 @@ def _record(fitting: TrainingModule, epochs: int, seconds: float) -> dict[str, A
         **fitting.settings.as_dict(),
         **fitting.objective.options(),
     }
+
+
+@contextlib.contextmanager
+def folder_of_run(directory: str | os.PathLike[str] | None) -> Iterator[Path]:
+    """The directory, locked; a temporary one for None."""
+    with contextlib.ExitStack() as stack:
+        folder = Path(directory or stack.enter_context(tempfile.TemporaryDirectory()))
+        stack.enter_context(lock_folder(folder))
+        yield folder
 
 
 def check_settings(**counts: int) -> None:

@@ -2,25 +2,29 @@
 
 from __future__ import annotations
 
-import contextlib
 import copy
 import os
-import tempfile
 from collections.abc import Callable
 from dataclasses import dataclass
-from pathlib import Path
 
 import torch
 
 from retrodict.errors import ModelError
-from retrodict.events.lock import lock_folder
 from retrodict.events.stream_set import StreamSet
 from retrodict.missingness.base import Missingness
 from retrodict.missingness.spec import write_missing
 from retrodict.models.base import Model
 from retrodict.proposals import Proposal, Smoothing
 from retrodict.train.expectation import ExpectationMaximisation, Learner
-from retrodict.train.fitting import check_data, check_settings, mechanism_config, model_for, rounded, train_objective
+from retrodict.train.fitting import (
+    check_data,
+    check_settings,
+    folder_of_run,
+    mechanism_config,
+    model_for,
+    rounded,
+    train_objective,
+)
 from retrodict.train.module import Settings
 from retrodict.train.run import Run
 
@@ -102,9 +106,7 @@ def fit_incomplete(
     )
     rate = fitted.learning_rate if learning_rate is None else learning_rate
     settings = Settings(batch_size, rate, patience, seed, 0.0, averaging)
-    with contextlib.ExitStack() as stack:
-        folder = Path(directory or stack.enter_context(tempfile.TemporaryDirectory()))
-        stack.enter_context(lock_folder(folder))
+    with folder_of_run(directory) as folder:
         about = {"config": rounded(fitted.config()), "missingness": rounded(mechanism_config(missing))}
         run = Run(folder, objective, settings, {"kind": fitted.kind, **about})
         fitting = train_objective(

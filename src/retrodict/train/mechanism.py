@@ -33,6 +33,7 @@ from retrodict.proposals.base import Proposal
 from retrodict.smc.impute import impute
 from retrodict.smc.posterior import Posterior
 from retrodict.train.fitting import check_settings
+from retrodict.train.objective import add_streams
 
 _LEAST = 1e-6  # rates that are learned stay this far from 0 and 1
 
@@ -145,8 +146,7 @@ def completions(posterior: Posterior, count: int, seed: int) -> list[Completion]
 def _identity(proposal: Proposal, streams: StreamSet, options: tuple[int, ...]) -> str:
     """A digest of what a run rests on, so that another one is not taken for it."""
     digest = hashlib.blake2b(repr((options, proposal.missingness)).encode(), digest_size=8)
-    for array in (streams.event_times, streams.event_types, streams.offsets, streams.ends):
-        digest.update(np.ascontiguousarray(array).tobytes())
+    add_streams(digest, streams, "event_times", "event_types", "offsets", "ends")
     for parameter in proposal.parameters():
         digest.update(parameter.detach().cpu().numpy().tobytes())
     return digest.hexdigest()

@@ -13,7 +13,7 @@ from torch import Tensor
 from retrodict.events.batch import Batch
 from retrodict.proposals.base import Proposal
 from retrodict.smc.options import Options
-from retrodict.smc.result import Result
+from retrodict.smc.particles import Result
 from retrodict.smc.sampler import SequentialMonteCarlo
 
 

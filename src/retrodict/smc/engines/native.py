@@ -26,9 +26,9 @@ from retrodict.proposals.base import Proposal
 from retrodict.proposals.filtering import Filtering
 from retrodict.proposals.smoothing import Smoothing
 from retrodict.smc.options import Options, runaway_message
+from retrodict.smc.particles import Result, Sample, Trace
 from retrodict.smc.propose import Inversion, Thinning
 from retrodict.smc.resampling import Scheme, multinomial, residual, stratified, systematic
-from retrodict.smc.result import Result, Sample, Trace
 
 _SCHEMES: dict[Scheme | None, int] = {None: 0, multinomial: 1, stratified: 2, systematic: 3, residual: 4}
 _GROUP_ROWS = 200  # particles that share a matrix product: enough to fill it, few enough for the cache

@@ -17,9 +17,9 @@ from retrodict.proposals.base import Proposal
 from retrodict.proposals.filtering import Filtering
 from retrodict.proposals.smoothing import Smoothing
 from retrodict.smc.options import EIGHT_NODES, Options
+from retrodict.smc.particles import Result, Sample, Trace
 from retrodict.smc.propose import Inversion
 from retrodict.smc.resampling import Scheme, multinomial, residual, stratified, systematic
-from retrodict.smc.result import Result, Sample, Trace
 
 if TYPE_CHECKING:
     from retrodict.smc.engines.gpu.sweep import Sweep

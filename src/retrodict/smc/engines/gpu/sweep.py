@@ -25,7 +25,7 @@ from retrodict.smc.engines.gpu.draw import DONE, EVENTS, HIGHEST, LIMIT, NEXT, R
 from retrodict.smc.engines.gpu.meet import meet
 from retrodict.smc.engines.gpu.read import copy, read
 from retrodict.smc.options import Options, runaway_message
-from retrodict.smc.result import Result, Sample, Trace
+from retrodict.smc.particles import Result, Sample, Trace
 
 _ROUNDS = 4  # a replay; even, since waiting rows are listed in two lists that take turns
 _STEPS = 8  # of the right-to-left pass a replay
