@@ -36,7 +36,7 @@ def test_one_rule_serves_likelihood_proposal_training_and_sampler(rule):
 @each_engine
 def test_the_number_of_nodes_that_was_asked_for_is_used(engine):
     """Filtering draws the same particles whatever the rule: only the integrals in their weights may differ."""
-    same = {"particles": 50, "resample": None, "sampler": "inversion"}
+    same = {"particles": 50, "resample": None, "sampler": "thinning"}
     torch.manual_seed(1)
     observed, proposal = observed_streams(), rd.Filtering(rd.NeuralHawkes(2, hidden_size=8), MISSING)
     proposal.model.readout.data.mul_(10)

@@ -33,6 +33,21 @@ class Cells(NamedTuple):
     output: Tensor
 
 
+class CellsSince(NamedTuple):
+    """The cells, [..., D] each, after the event at ``time`` [...] float64, the last that was read."""
+
+    start: Tensor
+    target: Tensor
+    decay: Tensor
+    output: Tensor
+    time: Tensor
+
+    @property
+    def cells(self) -> Cells:
+        """Without the time."""
+        return Cells(*self[:4])
+
+
 class ContinuousTimeLSTM(nn.Module):
     """Seven gates over an event's type and the decayed hidden state.
 

@@ -56,7 +56,6 @@ class Integral(Protocol):
 
         ``pieces`` are given by a sampler, in which a rule with random points draws the same ones for all particles.
         """
-        ...
 
 
 @lru_cache

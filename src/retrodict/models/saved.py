@@ -9,7 +9,6 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -27,21 +26,11 @@ OBJECT: Check = ("an object", lambda value: isinstance(value, dict))
 _T = TypeVar("_T")
 
 
-@dataclass(frozen=True)
 class Saved:
     """The files of one kind of thing: ``name`` is "model" or "proposal"."""
 
-    name: str
-
-    @property
-    def json(self) -> str:
-        """The description's file."""
-        return f"{self.name}.json"
-
-    @property
-    def weights(self) -> str:
-        """The file of the weights."""
-        return f"{self.name}.safetensors"
+    def __init__(self, name: str) -> None:
+        self.name, self.json, self.weights = name, f"{name}.json", f"{name}.safetensors"
 
     def write(self, directory: str | os.PathLike[str], about: dict[str, Any], weights: Mapping[str, Tensor]) -> Path:
         """Write a description and weights into a directory (made if need be); returns the directory."""

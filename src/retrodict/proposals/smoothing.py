@@ -26,7 +26,15 @@ from retrodict.errors import ModelError
 from retrodict.events.batch import Batch
 from retrodict.missingness.base import Missingness
 from retrodict.models.base import Model
-from retrodict.models.ctlstm import Cells, ContinuousTimeLSTM, OwnClock, hidden_at, hidden_range, linear_bound
+from retrodict.models.ctlstm import (
+    Cells,
+    CellsSince,
+    ContinuousTimeLSTM,
+    OwnClock,
+    hidden_at,
+    hidden_range,
+    linear_bound,
+)
 from retrodict.models.ctlstm_project import project
 from retrodict.proposals.base import Proposal
 
@@ -40,21 +48,6 @@ class Future(NamedTuple):
 
     cells: Cells
     right: Tensor
-
-
-class Ahead(NamedTuple):
-    """The same for R rows: cells [R, D'] and the right end [R] of the segment each row is in."""
-
-    start: Tensor
-    target: Tensor
-    decay: Tensor
-    output: Tensor
-    right: Tensor
-
-    @property
-    def cells(self) -> Cells:
-        """Without the end."""
-        return Cells(*self[:4])
 
 
 class Smoothing(OwnClock, Proposal):
@@ -139,12 +132,12 @@ class Smoothing(OwnClock, Proposal):
         by_segment = Cells(*(field.transpose(0, 1).gather(1, order) for field in cells))
         return Future(by_segment, torch.cat([observed.times, observed.durations[:, None]], 1))
 
-    def ahead(self, prepared: Future, stream: Tensor, segment: Tensor) -> Ahead:
-        """Gather the rows' segments."""
+    def ahead(self, prepared: Future, stream: Tensor, segment: Tensor) -> CellsSince:
+        """Gather the rows' segments; the event that was read last is at the segment's right end."""
         start, target, decay, output = (field[stream, segment] for field in prepared.cells)
-        return Ahead(start, target, decay, output, prepared.right[stream, segment])
+        return CellsSince(start, target, decay, output, prepared.right[stream, segment])
 
-    def future_drive(self, ahead: Ahead, t: Tensor, past: Tensor | None) -> Tensor:
+    def future_drive(self, ahead: CellsSince, t: Tensor, past: Tensor | None) -> Tensor:
         """u_k · h̄(t), and what mixing adds, [R(, N), K]."""
         if self.mix is None:
             return self._project(ahead, t, self.readout)
@@ -154,7 +147,7 @@ class Smoothing(OwnClock, Proposal):
         return alone + self.mix(past, mixed)
 
     def future_drive_bound(
-        self, ahead: Ahead, start: Tensor, stop: Tensor, past: tuple[Tensor, Tensor] | None
+        self, ahead: CellsSince, start: Tensor, stop: Tensor, past: tuple[Tensor, Tensor] | None
     ) -> Tensor:
         """Each coordinate of h̄ is monotone within the segment: extremes are at the two ends, [R, K]."""
         low, high = hidden_range(ahead.cells, self._elapsed(ahead, stop), self._elapsed(ahead, start))
@@ -164,20 +157,20 @@ class Smoothing(OwnClock, Proposal):
         assert past is not None
         return bound + self.mix.bound(past, (low, high))
 
-    def _project(self, ahead: Ahead, t: Tensor, readout: Tensor) -> Tensor:
+    def _project(self, ahead: CellsSince, t: Tensor, readout: Tensor) -> Tensor:
         """The products of h̄(t) with the rows of ``readout``, [R(, N), rows]."""
         cells, elapsed = ahead.cells, self._elapsed(ahead, t)
         if t.dim() == 1:
             return hidden_at(cells, elapsed) @ readout.t()
         return project(cells, elapsed, readout)
 
-    def start_tilt(self, ahead: Ahead) -> Tensor:
+    def start_tilt(self, ahead: CellsSince) -> Tensor:
         """A readout of h̄(0), [R, K+1]."""
-        zero = torch.zeros_like(ahead.right)
+        zero = torch.zeros_like(ahead.time)
         return hidden_at(ahead.cells, self._elapsed(ahead, zero)) @ self.start_readout.t()
 
-    def _elapsed(self, ahead: Ahead, t: Tensor) -> Tensor:
-        right = ahead.right if t.dim() == 1 else ahead.right[:, None]
+    def _elapsed(self, ahead: CellsSince, t: Tensor) -> Tensor:
+        right = ahead.time if t.dim() == 1 else ahead.time[:, None]  # h̄ was read backwards, from there
         return ((right - t) / self.time_scale).to(self.readout.dtype)
 
 

@@ -18,7 +18,6 @@ from numpy.typing import NDArray
 
 from retrodict.errors import DataError
 from retrodict.events.atomic import atomic_file, write_json
-from retrodict.events.io.parquet_file import read_columns
 from retrodict.events.io.read import read_events
 from retrodict.events.io.write import write_events
 from retrodict.events.lock import lock_folder
@@ -98,6 +97,8 @@ def read_posterior(
     directory: str | os.PathLike[str],
 ) -> tuple[StreamSet, Numbers, Indices, Indices, Numbers, Numbers, Diagnostics]:
     """What ``save_posterior`` wrote, as ``Posterior`` takes it."""
+    from retrodict.events.io.parquet_file import read_columns  # loads Arrow
+
     path = Path(directory)
     try:
         about = read_json(path / "posterior.json")

@@ -11,6 +11,8 @@ from retrodict.errors import ModelError
 if TYPE_CHECKING:
     from retrodict.smc.posterior import Posterior
 
+_OF_A_STREAM = ("first_time", "last_time", "log_evidence", "final_ess", "observed_count")
+
 
 def to_arviz(posterior: Posterior, draws: int, seed: int) -> Any:
     """``count`` [draw, stream, type]; ``first_time`` and ``last_time`` [draw, stream], NaN where nothing is missing."""
@@ -36,13 +38,6 @@ def to_arviz(posterior: Posterior, draws: int, seed: int) -> Any:
             "observed_count": posterior.observed.lengths,
         },
         coords={"stream": [str(i) for i in posterior.observed.ids], "type": list(posterior.observed.types)},
-        dims={
-            "count": ["stream", "type"],
-            "first_time": ["stream"],
-            "last_time": ["stream"],
-            "log_evidence": ["stream"],
-            "final_ess": ["stream"],
-            "observed_count": ["stream"],
-        },
+        dims={"count": ["stream", "type"], **{name: ["stream"] for name in _OF_A_STREAM}},
         attrs={"created_by": "retrodict", "particles": posterior.num_particles},
     )

@@ -29,16 +29,8 @@ class Run:
             "data": objective.fingerprint(),
         }
         self.checkpoints = folder / "checkpoints"
-
-    @property
-    def last(self) -> Path:
-        """The checkpoint to resume from."""
-        return self.checkpoints / "last.safetensors"
-
-    @property
-    def best(self) -> Path:
-        """The checkpoint that did best on dev."""
-        return self.checkpoints / "best.safetensors"
+        self.last = self.checkpoints / "last.safetensors"  # to resume from
+        self.best = self.checkpoints / "best.safetensors"  # did best on dev
 
     def is_finished(self, epochs: int) -> bool:
         """Whether this very fit came to its end here before: it stopped early, or after as many epochs."""

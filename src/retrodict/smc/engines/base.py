@@ -24,19 +24,15 @@ class Engine(Protocol):
 
     def unavailable(self) -> str | None:
         """Why this engine cannot be used on this machine; None where it can."""
-        ...
 
     def refuses(self, proposal: Proposal, options: Options) -> str | None:
         """Why this engine cannot do this job; None where it can."""
-        ...
 
     def rows_at_once(self, proposal: Proposal) -> int:
         """How many particles (of all streams together) it is best given in one call."""
-        ...
 
     def run(self, observed: Batch, proposal: Proposal, keys: Tensor, options: Options) -> Result:
         """The weighted particles of B streams; ``keys`` [B] are the streams' random keys."""
-        ...
 
 
 class TorchEngine:

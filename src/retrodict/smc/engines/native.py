@@ -25,7 +25,7 @@ from retrodict.models.quadrature import GaussLegendre
 from retrodict.proposals.base import Proposal
 from retrodict.proposals.filtering import Filtering
 from retrodict.proposals.smoothing import Smoothing
-from retrodict.smc.options import Options, runaway_message
+from retrodict.smc.options import EIGHT_NODES, Options, runaway_message
 from retrodict.smc.particles import Result, Sample, Trace
 from retrodict.smc.propose import Inversion, Thinning
 from retrodict.smc.resampling import Scheme, multinomial, residual, stratified, systematic
@@ -86,6 +86,8 @@ class NativeEngine:
             return f"it knows missing rates by type, not {type(proposal.missingness).__name__}."
         if not isinstance(options.integral, GaussLegendre):
             return f"it integrates by Gauss-Legendre quadrature, not {type(options.integral).__name__}."
+        if isinstance(options.sampler, Inversion) and options.integral != EIGHT_NODES:
+            return f"with inversion its quadrature is built in: it takes {EIGHT_NODES}, not {options.integral}."
         if not (options.sampler is None or isinstance(options.sampler, Thinning | Inversion)):
             return f"it draws by thinning or inversion, not {type(options.sampler).__name__}."
         if options.scheme not in _SCHEMES:
