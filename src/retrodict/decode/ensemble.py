@@ -199,7 +199,7 @@ def _same(places: Ints, bounds: Ints, particle: int, first: int, size: int) -> b
 
 @njit
 def _arrange(candidates: Floats, position: Ints, offsets: Ints, weights: Floats) -> Ensemble:
-    """An ensemble from the particles' positions: whose event is whose, and which are at each candidate."""
+    """An ensemble from the particles' positions: the owner of each event, and the events at each candidate."""
     size = len(position)
     times, owner, events = np.empty(size), np.empty(size, np.int64), np.empty(size, np.int64)
     bounds = np.zeros(len(candidates) + 2, np.int64)

@@ -207,7 +207,7 @@ class Model(nn.Module, ABC):
         return f"{self.num_types} types{named}" + (f", times in {self.time_unit}s" if self.time_unit else "")
 
     def terms(self, batch: Batch, integral: Integral | None = None) -> Terms:
-        """The likelihood's terms by the five methods alone, event by event.
+        """The likelihood's terms from the five methods alone, event by event.
 
         Integrals are those of ``compensator``; models that override this method may let ``integral`` choose.
         """

@@ -17,7 +17,7 @@ from torch import Tensor
 
 
 class Scanned(NamedTuple):
-    """What a scan of N inputs of B streams leaves, [N, B, D] each but for two.
+    """What a scan of N inputs of B streams computes, [N, B, D] each except for two.
 
     ``gates`` [N, B, 7D] are activated, except those of the decay; ``cells`` [N + 1, B, D] are c at the end of each gap,
     zero before the first; ``fade`` is exp(-δ gap), ``squashed`` tanh c and ``hidden`` h at the end of each gap.

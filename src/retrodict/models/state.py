@@ -1,9 +1,7 @@
 """What a model remembers of a history: a NamedTuple of tensors, one row per stream or particle.
 
-Tensors have equal leading dimensions; ``time`` [...] is float64, when the last event was read.
-
-States are moved about as whole rows: ``take`` gathers rows (resampling, or the rows that are still active)
-and ``put`` writes rows back.
+The tensors have equal leading dimensions; ``time`` [...] is float64, when the last event was read. States are moved as
+whole rows: ``take`` gathers rows (in resampling, or those still active) and ``put`` writes rows back.
 """
 
 from __future__ import annotations

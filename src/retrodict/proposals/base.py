@@ -45,7 +45,7 @@ class Proposal(Intensity):
 
     @classmethod
     def from_config(cls, model: Model, missingness: Missingness, **config: Any) -> Proposal:
-        """The proposal whose ``config`` this is, as files hold it; its weights are loaded later."""
+        """The proposal that ``config`` describes; its weights are loaded later."""
         return cls(model, missingness, **config)
 
     def save(self, directory: str | os.PathLike[str]) -> Path:

@@ -36,17 +36,10 @@ Indices: TypeAlias = NDArray[np.int64]
 
 def save_posterior(posterior: Posterior, directory: str | os.PathLike[str]) -> Path:
     """Write a posterior into a folder (made if need be); posterior.json comes last, so half a save is not loaded."""
-    with lock_folder(directory):
-        return _save(posterior, Path(directory))
-
-
-def _save(posterior: Posterior, path: Path) -> Path:
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-    (path / "posterior.json").unlink(missing_ok=True)
-    write_events(posterior.observed, path / "observed.parquet")
-    N, M = posterior.all_weights.shape
+    path, (N, M) = Path(directory), posterior.all_weights.shape
     counts = np.diff(posterior.offsets)
     d = posterior.diagnostics
     tables = {
@@ -70,10 +63,13 @@ def _save(posterior: Posterior, path: Path) -> Path:
             "accepted": d.accepted,
         },
     }
-    for name, columns in tables.items():
-        with atomic_file(path / f"{name}.parquet") as file:
-            pq.write_table(pa.table(columns), file)
-    write_json(path / "posterior.json", {"format": FORMAT, "version": VERSION, "particles": M})
+    with lock_folder(path):
+        (path / "posterior.json").unlink(missing_ok=True)
+        write_events(posterior.observed, path / "observed.parquet")
+        for name, columns in tables.items():
+            with atomic_file(path / f"{name}.parquet") as file:
+                pq.write_table(pa.table(columns), file)
+        write_json(path / "posterior.json", {"format": FORMAT, "version": VERSION, "particles": M})
     return path
 
 

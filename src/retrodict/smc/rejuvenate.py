@@ -1,4 +1,4 @@
-"""Bring particles apart again that resampling made alike: Metropolis-Hastings moves within windows.
+"""Make particles differ again after resampling: Metropolis-Hastings moves within windows.
 
 Resampling leaves few distinct histories of the early part of a stream. A move picks a window of time for each particle,
 draws the missing events there afresh from q (which reads the observed future) and keeps the rest:

@@ -1,7 +1,7 @@
 """Monte Carlo EM: learn a model from incomplete streams (the paper, section H).
 
 E-step, at the start of every epoch: particles of the missing events of every incomplete stream, from the posterior
-under the model as it is, by smoothing (the smoother learns along) or filtering. M-step, the epoch itself: the
+under the current model, by smoothing (the smoother is trained along) or filtering. M-step, the epoch itself: the
 likelihood of the streams completed by weighted draws, together with streams that were complete to begin with.
 
     log p(x) >= E_q [log p(x, z) + log p_miss - log q(z)]                                 the ELBO, raised by both steps
@@ -74,13 +74,13 @@ class Learner(nn.Module):
         return isinstance(self.proposal, Smoothing)
 
     def refresh(self) -> Proposal:
-        """The proposal for the model as it is now."""
+        """The proposal for the current model."""
         self.proposal.model.load_state_dict(self.model.state_dict())
         return self.proposal
 
     @property
     def missing(self) -> Missingness:
-        """The mechanism as it is now."""
+        """The current mechanism."""
         return self.proposal.missingness
 
     def learn_missing(self, completed: list[Completion]) -> None:
@@ -162,7 +162,7 @@ class ExpectationMaximisation(Objective):
         return {"train_evidence": self.evidence, "dev_elbo": float(elbo.sum()) / per_event}
 
     def epoch_batches(self, batch_size: int, seed: int, epoch: int) -> list[NDArray[np.int64]]:
-        """The E-step: complete the streams, under the model as it is; a function of the weights, seed and epoch."""
+        """The E-step: complete the streams under the current model; a function of the weights, seed and epoch."""
         if self._ready is not None and self._ready[0] == epoch:
             return self._ready[1]
         number = epoch_seed(self.seed, epoch)

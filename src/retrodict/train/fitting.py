@@ -151,7 +151,7 @@ def train_objective(
             _run_trainer(trainer, fitting, checkpoint)
     module.to(home)
     best = SafetensorsCheckpoints().load_checkpoint(run.best)
-    # Of the best epoch, also what is not trained by steps: an atom at the start, rates that EM learned.
+    # The best epoch's checkpoint also has what gradient steps do not train: the start atom, rates learned by EM.
     prefix = "trained."
     module.load_state_dict({k.removeprefix(prefix): v for k, v in best["state_dict"].items() if k.startswith(prefix)})
     with torch.no_grad():
@@ -193,7 +193,7 @@ def model_for(
 
 
 def _ask_memory(model: Model, train: StreamSet, batch_size: int) -> None:
-    """Refuse a fit whose steps would not fit into the memory, and say so where they take much of it."""
+    """Refuse a fit whose steps need more memory than there is; say so where they need much."""
     longest = int(train.lengths.max(initial=0))
     streams = min(batch_size, len(train))
     need = model.step_memory(streams, longest)
@@ -249,7 +249,7 @@ def folder_of_run(directory: str | os.PathLike[str] | None) -> Iterator[Path]:
 
 
 def check_settings(**counts: int) -> None:
-    """Numbers of which there must be at least one."""
+    """Refuse counts below one."""
     for name, value in counts.items():
         if value < 1:
             raise ModelError(f"{name} must be at least 1, but is {value}.")
@@ -310,7 +310,7 @@ def rounded(value: Any) -> Any:
 
 @contextlib.contextmanager
 def _quiet() -> Iterator[None]:
-    """Keep Lightning's advertising and hints for its own users out of our users' terminals."""
+    """Keep Lightning's own hints out of the terminal."""
     loggers = [logging.getLogger(name) for name in ("pytorch_lightning", "lightning_fabric", "lightning.pytorch")]
     levels = [logger.level for logger in loggers]
     with warnings.catch_warnings():

@@ -1,6 +1,6 @@
 """Learn how events go missing, with a model of complete streams that is known: Monte Carlo EM for the mechanism.
 
-E-step: draws of the missing events under the mechanism as it is. M-step: each event of a completed stream was seen or
+E-step: draws of the missing events under the current mechanism. M-step: each event of a completed stream was seen or
 not, so the likelihood is that of coin tosses with known faces, Σ log ρ over missing and Σ log (1 - ρ) over observed
 events. Rates by type are then shares of events; delays and networks are fitted by gradient steps.
 """

@@ -102,7 +102,7 @@ def draw_like(model: Model, streams: StreamSet, seed: int = 0) -> StreamSet:
 def _with_events(
     streams: StreamSet, times: NDArray[np.float64], types: NDArray[np.int64], offsets: NDArray[np.int64]
 ) -> StreamSet:
-    """The same streams with other events, none of which lies beyond the end by an error of rounding."""
+    """The same streams with other events; rounding errors beyond the end are clipped."""
     times = np.minimum(times, np.repeat(streams.ends, np.diff(offsets)))
     about = (streams.starts, streams.ends, streams.ids, streams.types)
     return StreamSet.trusted(times, types, offsets, *about, axis=streams.axis)

@@ -29,7 +29,7 @@ class Engine(Protocol):
         """Why this engine cannot do this job; None where it can."""
 
     def rows_at_once(self, proposal: Proposal) -> int:
-        """How many particles (of all streams together) it is best given in one call."""
+        """How many particles (of all streams together) one call should be given."""
 
     def run(self, observed: Batch, proposal: Proposal, keys: Tensor, options: Options) -> Result:
         """The weighted particles of B streams; ``keys`` [B] are the streams' random keys."""
@@ -49,7 +49,7 @@ class TorchEngine:
         return None
 
     def rows_at_once(self, proposal: Proposal) -> int:
-        """As many as keep the processor busy in few bytes."""
+        """Enough to keep the processor busy."""
         return 12_800
 
     def run(self, observed: Batch, proposal: Proposal, keys: Tensor, options: Options) -> Result:
