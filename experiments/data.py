@@ -20,7 +20,7 @@ from retrodict.datasets.taxi import DETERMINISTIC as PICK_UPS
 from retrodict.events.io.read import read_events
 from retrodict.events.stream_set import Splits, StreamSet
 from retrodict.missingness import ByType
-from retrodict.models.store import save_model
+from retrodict.models.model_folder import save_model
 
 TEST_MASK = 1  # the seed of the one mask of the test streams
 _USUAL = {"taxi": "nyc_taxi_2013", "flights": "nyc_flights_2013"}

@@ -14,7 +14,6 @@ from experiments.store import Run
 from retrodict.decode import most_probable
 from retrodict.evaluate import TransportScore, transport_score
 from retrodict.events.stream_set import StreamSet
-from retrodict.smc.compensator import SharedPoints
 
 
 class Method(NamedTuple):
@@ -36,7 +35,7 @@ class Method(NamedTuple):
 
 
 # As the paper has it: multinomial resampling, one random point an interval, local search.
-_PAPER = {"resample": "multinomial", "integral": SharedPoints(1)}
+_PAPER = {"resample": "multinomial", "integral": rd.MonteCarlo(1)}
 METHODS = {
     "smoothing": Method("ours"),
     "filtering": Method("filtering"),

@@ -13,11 +13,11 @@ from experiments.imputing import METHODS
 from experiments.sizes import MIDDLE, STOCHASTIC
 from experiments.store import Run
 from retrodict.evaluate import transport_score
-from retrodict.smc.compensator import Quadrature, Rule, SharedPoints
+from retrodict.models.quadrature import Integral
 
-RULES: dict[str, Rule] = {f"quadrature {n}": Quadrature(n) for n in (1, 2, 4, 8)}
-RULES |= {f"Monte Carlo {n}": SharedPoints(n) for n in (1, 5, 20)}
-ACCURATE = Quadrature(32)
+RULES: dict[str, Integral] = {f"quadrature {n}": rd.GaussLegendre(n) for n in (1, 2, 4, 8)}
+RULES |= {f"Monte Carlo {n}": rd.MonteCarlo(n) for n in (1, 5, 20)}
+ACCURATE = rd.GaussLegendre(32)
 
 
 def measure(run: Run, dataset: str, device: str) -> dict[str, Any]:
@@ -31,7 +31,7 @@ def measure(run: Run, dataset: str, device: str) -> dict[str, Any]:
     cost = kind.costs[MIDDLE]
     same: dict[str, Any] = {"particles": kind.particles[0], "engine": "torch", "sampler": "thinning"}
 
-    def weights(rule: Rule) -> NDArray[np.float64]:
+    def weights(rule: Integral) -> NDArray[np.float64]:
         return _log_weights(rd.impute(observed, smoother, resample=None, integral=rule, **same))
 
     accurate = weights(ACCURATE)

@@ -73,9 +73,9 @@ def bounds_hold(proposal: rd.Proposal, observed: rd.StreamSet, rows: int, points
     segment = (torch.rand(rows) * (batch.mask.sum(1)[stream] + 1)).long()
     ahead = proposal.ahead(prepared, stream, segment)
     left = torch.where(segment > 0, prepared.right[stream, (segment - 1).clamp(min=0)], 0.0)
-    a = left + (ahead.right - left) * torch.rand(rows, dtype=torch.float64)
-    b = a + (ahead.right - a) * torch.rand(rows, dtype=torch.float64) ** torch.randint(1, 30, (rows,))
-    b[::4] = ahead.right[::4]
+    a = left + (ahead.time - left) * torch.rand(rows, dtype=torch.float64)
+    b = a + (ahead.time - a) * torch.rand(rows, dtype=torch.float64) ** torch.randint(1, 30, (rows,))
+    b[::4] = ahead.time[::4]
     state = model.update(model.initial((rows,)), torch.randint(3, (rows,)), left)
     bound = proposal.bound(state, ahead, a, b)
     grid = a[:, None] + (b - a)[:, None] * torch.linspace(0, 1, points, dtype=torch.float64)

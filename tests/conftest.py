@@ -49,6 +49,8 @@ def example_model(kind: str) -> Model:
 
 KINDS = ("poisson", "hawkes", "neural_hawkes")
 
-_not_compiled = pytest.mark.skipif(ENGINES["native"].missing() is not None, reason="the native engine was not compiled")
+_not_compiled = pytest.mark.skipif(
+    ENGINES["native"].unavailable() is not None, reason="the native engine was not compiled"
+)
 CPU_ENGINES = ("torch", pytest.param("native", marks=_not_compiled))
 each_engine = pytest.mark.parametrize("engine", CPU_ENGINES)

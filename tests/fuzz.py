@@ -36,7 +36,6 @@ import torch
 import retrodict as rd
 from retrodict.errors import RetrodictError
 from retrodict.missingness.parse import parse_missing
-from retrodict.proposals.store import save_proposal
 
 SECONDS = 5
 STREAMS = rd.StreamSet(
@@ -110,7 +109,7 @@ def corpora(folder: Path) -> dict[str, Any]:
         model.save(folders[-1])
     for name, missing in (("plain", rd.ByType(0.5)), ("outage", rd.Windows([(0.5, 2)]) * rd.ByType({"u": 0.1}))):
         folders.append(folder / f"smoother-{name}")
-        save_proposal(rd.Smoothing(neural, missing, 4), folders[-1])
+        rd.Smoothing(neural, missing, 4).save(folders[-1])
     rd.impute(STREAMS, rd.Filtering(neural, rd.ByType(0.5)), 4).save(folder / "posterior")
     folders.append(folder / "posterior")
     return {"files": files, "folders": folders}

@@ -20,7 +20,7 @@ from retrodict.errors import RetrodictError, WriteError
 from retrodict.events import atomic
 from retrodict.missingness.spec import write_missing
 from retrodict.report.picture import draw_imputation
-from retrodict.smc.store import write_draws
+from retrodict.smc.posterior_folder import write_draws
 
 MODEL = rd.Hawkes([0.5, 0.3], [[0.3, 0.2], [0.1, 0.2]], 1.5)
 STREAMS = rd.simulate(MODEL, 30, end=5.0, seed=0)

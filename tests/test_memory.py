@@ -9,7 +9,7 @@ from typer.testing import CliRunner
 import retrodict as rd
 from retrodict import _limits
 from retrodict.cli import app
-from retrodict.smc import store
+from retrodict.smc import posterior_folder as store
 
 MODEL = rd.Hawkes([0.5, 0.3], [[0.3, 0.2], [0.1, 0.2]], 1.5)
 STREAMS = rd.simulate(MODEL, 40, end=5.0, seed=0)

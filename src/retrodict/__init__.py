@@ -35,15 +35,13 @@ from retrodict.missingness import (
 )
 from retrodict.missingness.spec import read_missing
 from retrodict.models import Hawkes, Model, NeuralHawkes, Poisson
+from retrodict.models.model_folder import load_model, save_model
 from retrodict.models.quadrature import GaussLegendre, MonteCarlo
 from retrodict.models.simulate import simulate
-from retrodict.models.store import load_model, save_model
 from retrodict.proposals import Filtering, Proposal, Smoothing
-from retrodict.proposals.store import load_proposal
-from retrodict.smc.impute import impute
-from retrodict.smc.posterior import Posterior
-from retrodict.smc.steps import sweep
-from retrodict.smc.store import load_posterior
+from retrodict.proposals.proposal_folder import load_proposal
+from retrodict.smc.impute import impute, sweep
+from retrodict.smc.posterior import Posterior, load_posterior
 
 if TYPE_CHECKING:
     from retrodict.decode import consensus, transport

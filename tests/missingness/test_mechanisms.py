@@ -34,7 +34,7 @@ from retrodict.models import Poisson
 from retrodict.models.simulate import simulate
 from retrodict.models.start import StartAtom
 from retrodict.proposals import Filtering, Smoothing
-from retrodict.proposals.store import load_proposal
+from retrodict.proposals.proposal_folder import load_proposal
 from retrodict.random import stream_keys
 from retrodict.smc.impute import impute
 from tests.missingness.examples import END, EXAMPLES, START, TYPES, contextual

@@ -73,7 +73,8 @@ def test_drives_come_with_the_features_at_the_same_times(kind, cut):
     at_events, inside, features = model.drives_and_features(batch, positions)
     for ours, theirs in zip((at_events, inside), model.drives(batch, positions), strict=True):
         torch.testing.assert_close(ours, theirs, rtol=0, atol=1e-12)
-    for i, (state, times, end) in enumerate(model._gaps(batch, positions)):
+    for i, (state, start, end) in enumerate(model._gaps(batch)):
+        times = start[:, None] + (end - start)[:, None] * (positions[:, i] if cut else positions)
         both = model.features(state, torch.cat([times, end[:, None]], 1))
         real = batch.gaps[:, i] > 0
         torch.testing.assert_close(features[real, i], both[real], rtol=0, atol=1e-12)

@@ -19,9 +19,9 @@ import torch
 
 import retrodict as rd
 from retrodict.errors import ModelError
-from retrodict.models.store import load_model
+from retrodict.models.model_folder import load_model
 from retrodict.models.tensors import write_tensors
-from retrodict.proposals.store import load_proposal, save_proposal
+from retrodict.proposals.proposal_folder import load_proposal
 from tests.conftest import KINDS, example_model
 
 STREAMS = rd.StreamSet([rd.EventStream([0.5, 1.0], [0, 2], end=2.0, id="a")], types=["0", "1", "2"])
@@ -167,7 +167,7 @@ def good(tmp_path_factory):
     folder = tmp_path_factory.mktemp("good")
     for kind in KINDS:
         example_model(kind).save(folder / kind)
-    save_proposal(rd.Smoothing(example_model("neural_hawkes"), rd.ByType(0.5), 4), folder / "smoother")
+    rd.Smoothing(example_model("neural_hawkes"), rd.ByType(0.5), 4).save(folder / "smoother")
     return folder
 
 
@@ -211,9 +211,8 @@ SAVE = """
 import sys, torch
 import retrodict as rd
 from tests.conftest import example_model
-from retrodict.proposals.store import save_proposal
 torch.manual_seed(0)
-save_proposal(rd.Smoothing(example_model("neural_hawkes"), rd.ByType(0.5), 4), sys.argv[1])
+rd.Smoothing(example_model("neural_hawkes"), rd.ByType(0.5), 4).save(sys.argv[1])
 """
 
 

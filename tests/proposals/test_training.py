@@ -128,7 +128,7 @@ def test_bounds_hold_for_random_states_and_segments():
         segment = (torch.rand(rows) * (batch.mask.sum(1)[stream] + 1)).long()
         ahead = proposal.ahead(prepared, stream, segment)
         left = torch.where(segment > 0, prepared.right[stream, (segment - 1).clamp(min=0)], 0.0)
-        a, b = (left + (ahead.right - left) * torch.rand(2, rows, dtype=torch.float64)).sort(0).values
+        a, b = (left + (ahead.time - left) * torch.rand(2, rows, dtype=torch.float64)).sort(0).values
         state = model.update(model.initial((rows,)), torch.randint(3, (rows,)), left)
         bound = proposal.bound(state, ahead, a, b)
         grid = a[:, None] + (b - a)[:, None] * torch.linspace(0, 1, 9, dtype=torch.float64)

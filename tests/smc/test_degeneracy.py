@@ -16,17 +16,17 @@ from retrodict.events.stream import EventStream
 from retrodict.events.stream_set import StreamSet
 from retrodict.missingness import ByType
 from retrodict.models import Poisson
+from retrodict.models.quadrature import GaussLegendre
 from retrodict.models.simulate import simulate
 from retrodict.models.start import StartAtom
 from retrodict.proposals import Filtering, Smoothing
 from retrodict.random import stream_keys
 from retrodict.smc import rejuvenate
-from retrodict.smc.compensator import Quadrature
 from retrodict.smc.impute import impute
 from retrodict.smc.islands import settle, unite
 from retrodict.smc.options import Options
+from retrodict.smc.particles import Result
 from retrodict.smc.resampling import multinomial
-from retrodict.smc.result import Result
 from retrodict.smc.sampler import SequentialMonteCarlo
 from retrodict.smc.script import Replay, Script
 from tests.conftest import random_neural_hawkes
@@ -173,7 +173,7 @@ def test_scripts_are_followed_through_ties_and_from_the_start():
     missing = StreamSet([EventStream([0.0, 0.5, 0.5, 1.0, 3.0], [2, 0, 1, 2, 0], end=3.0)], types=["0", "1", "2"])
     pairs = make_pairs(observed, missing, dtype=torch.float64)
     keys = stream_keys(0, observed.ids)
-    options = Options(1, None, rule=Quadrature(16))
+    options = Options(1, None, integral=GaussLegendre(16))
     never = torch.full((1,), torch.inf, dtype=torch.float64)
     times, types = (torch.tensor(x)[None] for x in (missing.event_times, missing.event_types))
     script = Script(times, types, never, never, torch.zeros(1, dtype=torch.bool))

@@ -14,7 +14,6 @@ import retrodict as rd
 from retrodict.models.simulate import simulate
 from retrodict.models.start import StartAtom
 from retrodict.smc import engines
-from retrodict.smc.compensator import SharedPoints
 from retrodict.smc.engines import native
 from tests.checks import weights_are_those_of_the_particles
 from tests.conftest import random_neural_hawkes
@@ -202,7 +201,7 @@ def test_runaway_particles_are_reported():
     [
         ("double", {}, "single precision"),
         ("another kind", {}, "not Other"),
-        (None, {"integral": SharedPoints(1)}, "not SharedPoints"),
+        (None, {"integral": rd.MonteCarlo(1)}, "by Gauss-Legendre quadrature, not MonteCarlo"),
     ],
 )
 def test_what_an_engine_refuses_it_says(change, options, why):

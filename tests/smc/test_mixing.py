@@ -7,7 +7,7 @@ import pytest
 import torch
 
 import retrodict as rd
-from retrodict.proposals.mixing import Mixing
+from retrodict.proposals.smoothing import Mixing
 from retrodict.smc.engines import ENGINES
 from retrodict.smc.options import Options
 from tests.checks import posterior_is_exact

@@ -9,7 +9,7 @@ import pytest
 import torch
 
 import retrodict as rd
-from retrodict.smc import steps
+from retrodict.smc import impute
 from tests.conftest import random_neural_hawkes
 
 
@@ -76,7 +76,7 @@ def test_one_stream_can_be_looked_at_on_the_way():
 
 
 def test_the_example_runs():
-    found = doctest.DocTestFinder().find(steps.sweep, "sweep", globs={})
+    found = doctest.DocTestFinder().find(impute.sweep, "sweep", globs={})
     runner = doctest.DocTestRunner()
     for test in found:
         runner.run(test)

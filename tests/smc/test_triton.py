@@ -21,18 +21,18 @@ from retrodict.events.stream import EventStream
 from retrodict.events.stream_set import StreamSet
 from retrodict.missingness import ByType
 from retrodict.models import Hawkes, NeuralHawkes, Poisson
+from retrodict.models.quadrature import MonteCarlo
 from retrodict.models.simulate import simulate
 from retrodict.models.start import StartAtom
 from retrodict.proposals import Filtering, Proposal, Smoothing
 from retrodict.random import stream_keys
-from retrodict.smc.compensator import SharedPoints
 from retrodict.smc.engines import ENGINES, choose
 from retrodict.smc.engines.gpu.engine import TritonEngine
 from retrodict.smc.impute import impute
 from retrodict.smc.options import Options
+from retrodict.smc.particles import Result
 from retrodict.smc.propose import Thinning
 from retrodict.smc.resampling import find_scheme
-from retrodict.smc.result import Result
 from tests.conftest import random_neural_hawkes
 from tests.smc.hawkes_as_neural import hawkes_as_neural
 from tests.smc.test_calibration import DRAWS, END, ranks
@@ -377,7 +377,7 @@ def test_what_it_does_not_take_is_refused_in_words():
         (Filtering(HAWKES, HIDDEN), options, "neural Hawkes models"),
         (Filtering(random_neural_hawkes(), missing), options, "float32"),
         (Filtering(model, _Other(0.5)), options, "by type"),
-        (Filtering(model, missing), Options(rule=SharedPoints(1)), "quadrature"),
+        (Filtering(model, missing), Options(integral=MonteCarlo(1)), "quadrature"),
         (Filtering(model, missing), Options(sampler=Thinning()), "inversion"),
         (Filtering(model, missing), Options(scheme=lambda w, u: u), "scheme"),
     ]

@@ -10,9 +10,9 @@ from retrodict.events.stream import EventStream
 from retrodict.events.stream_set import StreamSet
 from retrodict.missingness import ByType
 from retrodict.models import Hawkes
+from retrodict.models.quadrature import MonteCarlo
 from retrodict.models.simulate import simulate
 from retrodict.proposals import Filtering, Smoothing
-from retrodict.smc.compensator import SharedPoints
 from retrodict.smc.impute import impute
 from tests.conftest import each_engine, random_neural_hawkes
 from tests.smc.hawkes_as_neural import hawkes_as_neural
@@ -70,14 +70,14 @@ def test_leaving_rho_out_of_the_weight_is_noticed(stream, reference, monkeypatch
     assert abs(values.mean() - reference[0]) > 5 * values.std() / 20
 
 
-def test_shared_points_are_noisy_but_near():
+def test_monte_carlo_integrals_are_noisy_but_near():
     """The paper's Monte Carlo integrals: log weights scatter, more so with fewer points."""
     model, mechanism = random_neural_hawkes(), ByType(0.5)
     observed, _ = mechanism.censor(simulate(model, 10, end=4.0, seed=1), seed=1)
     proposal = Filtering(model, mechanism)
     exact = impute(observed, proposal, particles=300, seed=1).log_evidence
     errors = [
-        np.abs(impute(observed, proposal, particles=300, seed=1, integral=SharedPoints(n)).log_evidence - exact).mean()
+        np.abs(impute(observed, proposal, particles=300, seed=1, integral=MonteCarlo(n)).log_evidence - exact).mean()
         for n in (1, 20)
     ]
     assert errors[1] < errors[0]

@@ -19,7 +19,7 @@ from retrodict.random import stream_keys
 from retrodict.smc.options import Options
 from retrodict.smc.sampler import SequentialMonteCarlo
 from retrodict.train.divergence import Divergence, exclusive
-from retrodict.train.module import Fitting
+from retrodict.train.module import TrainingModule
 from tests.conftest import random_neural_hawkes
 
 RATES, RHO, END = [1.0, 0.6], [0.5, 1.0], 3.0
@@ -206,11 +206,11 @@ def test_who_teaches_also_scores():
         teacher: Divergence(rd.Smoothing(model, rd.ByType(0.5), 4), sparse[:100], sparse[100:], learn_from=teacher)
         for teacher in ("model", "data", "both")
     }
-    dense = objectives["model"].scored
+    dense = objectives["model"].streams.scored
     assert dense.num_events > 2 * sparse[100:].num_events
     np.testing.assert_array_equal(dense.durations, sparse[100:].durations)
     for teacher in ("data", "both"):
-        assert objectives[teacher].scored is objectives[teacher].dev
+        assert objectives[teacher].streams.scored is objectives[teacher].dev
     assert len({objective.fingerprint() for objective in objectives.values()}) == 1
     for teacher, per_stream in (("model", 15), ("data", 5), ("both", 10)):
         objective = objectives[teacher]
@@ -310,14 +310,14 @@ def test_losses_read_late_are_the_same(monkeypatch):
     """A GPU's losses are read every few steps: none is lost at the end of an epoch."""
     model = random_neural_hawkes(seed=2).float()
     streams = rd.simulate(model, 20, end=2.0, seed=1)
-    begin, records = Fitting.on_fit_start, []
+    begin, records = TrainingModule.on_fit_start, []
     for every in (1, 16):
 
         def on_fit_start(self, every=every):
             begin(self)
             self.read_every = every
 
-        monkeypatch.setattr(Fitting, "on_fit_start", on_fit_start)
+        monkeypatch.setattr(TrainingModule, "on_fit_start", on_fit_start)
         torch.manual_seed(0)
         proposal = rd.Smoothing(model, rd.ByType(0.5), 4)
         rd.fit(proposal, streams[:15], streams[15:], epochs=2, batch_size=5, progress=False)

@@ -20,8 +20,8 @@ from retrodict.events.stream import EventStream
 from retrodict.events.stream_set import StreamSet
 from retrodict.events.time_axis import TimeAxis
 from retrodict.models import Hawkes, NeuralHawkes, Poisson
+from retrodict.models.model_folder import load_model
 from retrodict.models.simulate import simulate
-from retrodict.models.store import load_model
 from retrodict.train.checkpoint import SafetensorsCheckpoints
 from retrodict.train.fitting import fit
 
@@ -64,15 +64,15 @@ import sys, time
 from retrodict.models import Hawkes, NeuralHawkes
 from retrodict.models.simulate import simulate
 from retrodict.train.fitting import fit
-from retrodict.train.module import Fitting
+from retrodict.train.module import TrainingModule
 truth = Hawkes([0.3, 0.2], [[0.1, 0.6], [0.5, 0.0]], 2.0)
 train, dev = simulate(truth, 20, end=15.0, seed=1), simulate(truth, 60, end=15.0, seed=2)
-step = Fitting.training_step
+step = TrainingModule.training_step
 def slow(self, batch, index):
     print(f"epoch {self.current_epoch} batch {index}", flush=True)
     time.sleep(float(sys.argv[2]))
     return step(self, batch, index)
-Fitting.training_step = slow
+TrainingModule.training_step = slow
 settings = dict(epochs=9, batch_size=5, seed=5, learning_rate=0.2, patience=5, averaging=0.5)
 fit(NeuralHawkes, train, dev, directory=sys.argv[1], progress=False, **settings)
 """

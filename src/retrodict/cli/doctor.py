@@ -29,7 +29,7 @@ def doctor() -> None:
     cuda = torch.cuda.get_device_name() if torch.cuda.is_available() else "none that torch can use"
     table.add_row("GPU", cuda)
     for name, engine in ENGINES.items():
-        why = engine.missing()
+        why = engine.unavailable()
         module = native_module() if name == "native" else None
         ready = "ready" if module is None else f"ready, compiled for {module.__name__.rsplit('_', 1)[-1]}"
         table.add_row(f"engine {name}", f"[yellow]not here:[/] {why}" if why else ready)

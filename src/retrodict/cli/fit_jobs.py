@@ -95,7 +95,7 @@ def learn_mechanism(
     known: Path, train: StreamSet, missing: list[str], output: Path, *, seed: int, resume: bool
 ) -> None:
     """Learn how events go missing, for a model that stays as it is."""
-    from retrodict.models.store import load_model
+    from retrodict.models.model_folder import load_model
     from retrodict.proposals import Filtering
     from retrodict.train.mechanism import learn_missing
 

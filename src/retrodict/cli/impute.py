@@ -78,7 +78,7 @@ def impute(
     proposal = _load(model, missing, filtering)
 
     from retrodict.smc.impute import impute as run
-    from retrodict.smc.store import write_draws
+    from retrodict.smc.posterior_folder import write_draws
 
     with common.notes(), _progress(len(observed)) as bar:
         task = bar.add_task("impute", total=len(observed))
@@ -115,13 +115,13 @@ def impute(
 
 def _load(folder: Path, missing: list[str] | None, filtering: bool) -> Proposal:
     """The smoother beside the model, or filtering where asked for or where there is none."""
-    from retrodict.models.store import load_model, model_digest
-    from retrodict.proposals.store import load_proposal
+    from retrodict.models.model_folder import load_model
+    from retrodict.proposals.proposal_folder import load_proposal
 
     model = load_model(folder)
     if missing is None and (folder / SMOOTHER / "proposal.json").exists():
         smoother = load_proposal(folder / SMOOTHER)
-        if model_digest(smoother.model) != model_digest(model):
+        if smoother.model.digest() != model.digest():
             raise ModelError(
                 f"the smoother in {folder / SMOOTHER} was trained for another model than the one in {folder}. Train it "
                 "again with 'retrodict fit' and --missing, or give --missing here to do without."

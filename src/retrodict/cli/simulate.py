@@ -27,8 +27,8 @@ def simulate(
 
       retrodict simulate model/ -n 10 --events 50 -o simulated.csv
     """
+    from retrodict.models.model_folder import load_model
     from retrodict.models.simulate import simulate as draw
-    from retrodict.models.store import load_model
 
     streams = draw(load_model(model), number, end, seed, num_events=events)
     write_events(streams, output)

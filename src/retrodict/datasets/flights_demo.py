@@ -8,7 +8,7 @@ from importlib.resources import as_file, files
 from retrodict.events.stream_set import Splits, StreamSet
 from retrodict.missingness import ByType
 from retrodict.proposals.base import Proposal
-from retrodict.proposals.store import load_proposal
+from retrodict.proposals.proposal_folder import load_proposal
 
 
 def sample_splits(streams: StreamSet) -> Splits:

@@ -48,8 +48,7 @@ def _check_weights(weights: ArrayLike | None, count: int) -> Floats:
     values = np.asarray(weights, dtype=np.float64)
     if values.shape != (count,):
         raise DataError(
-            f"{count} particles but weights of shape {values.shape}",
-            remedy="give exactly one weight for each particle",
+            f"{count} particles but weights of shape {values.shape}", remedy="give exactly one weight for each particle"
         )
     if not np.isfinite(values).all():
         place = int(np.argmin(np.isfinite(values)))
@@ -130,7 +129,7 @@ class Ensemble(NamedTuple):
 
     ``candidates`` [n] are the distinct times of all particles, ``position`` [E] the candidate at which each
     event is, ``times`` [E] = candidates[position], ``owner`` [E] its particle, and ``weights`` [M] sum to one.
-    The events at candidate j are ``events[bounds[j]:bounds[j + 1]]``, so that one can sweep over time.
+    The events at candidate j are ``events[bounds[j]:bounds[j + 1]]``, in the order of a sweep over time.
     """
 
     candidates: Floats
@@ -200,7 +199,7 @@ def _same(places: Ints, bounds: Ints, particle: int, first: int, size: int) -> b
 
 @njit
 def _arrange(candidates: Floats, position: Ints, offsets: Ints, weights: Floats) -> Ensemble:
-    """An ensemble from the particles' positions: whose event is whose, and which are at each candidate."""
+    """An ensemble from the particles' positions: the owner of each event, and the events at each candidate."""
     size = len(position)
     times, owner, events = np.empty(size), np.empty(size, np.int64), np.empty(size, np.int64)
     bounds = np.zeros(len(candidates) + 2, np.int64)

@@ -165,13 +165,7 @@ def _relabel(graph: Residual, distance: Shorts, tally: Shorts, v: int) -> None:
 
 @njit
 def _augment(
-    graph: Residual,
-    excess: Ints,
-    distance: Shorts,
-    sources: Indices,
-    tally: Shorts,
-    current: Indices,
-    path: Indices,
+    graph: Residual, excess: Ints, distance: Shorts, sources: Indices, tally: Shorts, current: Indices, path: Indices
 ) -> bool:
     """Send excess along shortest paths, nearest sources first; False if labels should be made afresh."""
     first, to, back, room = graph.first, graph.to, graph.back, graph.room

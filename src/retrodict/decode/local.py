@@ -218,7 +218,7 @@ def _equal(a: Floats, b: Floats) -> bool:
 def improve(start: Decode, ensemble: Ensemble, cost: Cost, known: Floats) -> Decode:
     """DecodeK from a given start: repeat the four phases until the decode, or its risk, no longer changes.
 
-    A search that comes to the ``known`` decode ends there, since it would go on as that one did.
+    A search that comes to the ``known`` decode ends there: it would repeat the search that found it.
     """
     best = start
     while True:

@@ -114,8 +114,7 @@ def as_cost(cost: CostLike) -> Cost:
         values = np.empty((0, 0))
     if values.shape not in ((), (2,)):
         raise DataError(
-            f"a cost must be one number or a pair, not {cost!r}",
-            remedy="pass cost=C, or cost=(C_insert, C_delete)",
+            f"a cost must be one number or a pair, not {cost!r}", remedy="pass cost=C, or cost=(C_insert, C_delete)"
         )
     insert, delete = np.broadcast_to(values, (2,)).tolist()
     if not (np.isfinite(insert) and np.isfinite(delete) and min(insert, delete) >= 0):

@@ -1,11 +1,10 @@
 """How events go missing, one file per mechanism."""
 
 from retrodict.missingness.after import After
-from retrodict.missingness.base import Context, Missingness
+from retrodict.missingness.base import Context, Either, Missingness
 from retrodict.missingness.by_type import ByType
 from retrodict.missingness.contextual import Contextual
 from retrodict.missingness.custom import Custom
-from retrodict.missingness.either import Either
 from retrodict.missingness.reporting_delay import ReportingDelay
 from retrodict.missingness.time_varying import TimeVarying
 from retrodict.missingness.windows import Windows
@@ -13,6 +12,7 @@ from retrodict.missingness.windows import Windows
 MECHANISMS: dict[str, type[Missingness]] = {
     m.kind: m for m in (ByType, Windows, TimeVarying, ReportingDelay, After, Contextual, Either, Custom)
 }
+Either.kinds = MECHANISMS
 
 __all__ = [
     "MECHANISMS",

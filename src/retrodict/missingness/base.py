@@ -9,13 +9,17 @@ happened before (paper, section 5.1 and appendix C.5). A new mechanism is one ne
   every particle carries along (``Context.history``);
 - ``bind``, where it knows types by name or times in a unit;
 - ``parameters``, where some of it can be learned.
+
+``Either`` is several mechanisms at work: an event is seen only if it survives all of them.
 """
 
 from __future__ import annotations
 
+import itertools
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import reduce
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 import torch
@@ -27,9 +31,6 @@ from retrodict.events.batch import Batch, iterate_batches
 from retrodict.events.combine import combine
 from retrodict.events.stream_set import StreamSet
 from retrodict.random import stream_keys, uniform
-
-if TYPE_CHECKING:
-    from retrodict.missingness.either import Either
 
 History = tuple[Tensor, ...]
 
@@ -113,8 +114,6 @@ class Missingness(ABC):
         return self
 
     def __mul__(self, other: Missingness) -> Either:
-        from retrodict.missingness.either import Either
-
         return Either(self, other)
 
     def contexts(self, batch: Batch) -> Context:
@@ -175,3 +174,80 @@ def between(times: Tensor, start: Tensor, stop: Tensor) -> Tensor | None:
     inside = (times > start) & (times < stop)
     most = int(inside.sum(-1).max()) if inside.numel() else 0
     return torch.where(inside, times, stop).sort(-1).values[..., :most] if most else None
+
+
+class Either(Missingness):
+    """ρ = 1 - Π (1 - ρ_i): an event goes missing for one reason or another, independently; also written a * b."""
+
+    kind = "either"
+    kinds: ClassVar[Mapping[str, type[Missingness]]] = {}  # what parts may be; set where all mechanisms are listed
+
+    def __init__(self, *parts: Missingness) -> None:
+        if not parts or not all(isinstance(part, Missingness) for part in parts):
+            raise ModelError("Either takes mechanisms, such as Either(ByType(0.1), Windows([(8, 9)])).")
+        self.parts: tuple[Missingness, ...] = tuple(
+            p for part in parts for p in (part.parts if isinstance(part, Either) else (part,))
+        )
+        self.sizes = [len(part.initial((1,))) for part in self.parts]
+
+    def config(self) -> dict[str, Any]:
+        """Those of its parts."""
+        return {"parts": [{"kind": part.kind, "config": part.config()} for part in self.parts]}
+
+    @classmethod
+    def from_config(cls, config: dict[str, Any]) -> Either:
+        """Each part by its kind."""
+        return cls(*(cls.kinds[part["kind"]].from_config(part["config"]) for part in config["parts"]))
+
+    def bind(self, types: Sequence[str], unit: str | None = None) -> Either:
+        """All of them bound."""
+        return Either(*(part.bind(types, unit) for part in self.parts))
+
+    @property
+    def is_constant(self) -> bool:
+        """Whether all are."""
+        return all(part.is_constant for part in self.parts)
+
+    def parameters(self) -> Iterator[nn.Parameter]:
+        """Those of its parts."""
+        return itertools.chain.from_iterable(part.parameters() for part in self.parts)
+
+    def rates(self, t: Tensor, context: Context | None = None) -> Tensor:
+        """1 - Π (1 - ρ_i), [..., K]."""
+        return self._together(context, lambda part, own: part.rates(t, own))
+
+    def bound(self, start: Tensor, stop: Tensor, context: Context | None = None) -> Tensor:
+        """The same of the bounds, [..., K]."""
+        return self._together(context, lambda part, own: part.bound(start, stop, own).clamp(max=1.0)) * (1 + 1e-12)
+
+    def breaks(self, start: Tensor, stop: Tensor, context: Context | None = None) -> Tensor | None:
+        """Those of any."""
+        each = [part.breaks(start, stop, own) for part, own in self._contexts(context)]
+        some = [times for times in each if times is not None]
+        return between(torch.cat(some, -1), start, stop) if some else None
+
+    def initial(self, shape: Sequence[int], device: torch.device | str = "cpu") -> History:
+        """One after the other."""
+        return tuple(field for part in self.parts for field in part.initial(shape, device))
+
+    def update(self, history: History, type: Tensor, time: Tensor) -> History:
+        """Each its own."""
+        own = self._split(history)
+        return tuple(f for part, h in zip(self.parts, own, strict=True) for f in part.update(h, type, time))
+
+    def _together(self, context: Context | None, ask: Callable[[Missingness, Context | None], Tensor]) -> Tensor:
+        seen = (1 - ask(part, own) for part, own in self._contexts(context))
+        return 1 - reduce(torch.mul, seen)
+
+    def _contexts(self, context: Context | None) -> list[tuple[Missingness, Context | None]]:
+        if context is None:
+            return [(part, None) for part in self.parts]
+        own = self._split(context.history)
+        return [(part, context._replace(history=h)) for part, h in zip(self.parts, own, strict=True)]
+
+    def _split(self, history: History) -> list[History]:
+        fields = iter(history)
+        return [tuple(itertools.islice(fields, size)) for size in self.sizes]
+
+    def __repr__(self) -> str:
+        return " * ".join(repr(part) for part in self.parts)

@@ -7,9 +7,8 @@ from fnmatch import fnmatchcase
 
 from retrodict.errors import DataError, ModelError
 from retrodict.events.stream_set import describe_types
-from retrodict.missingness.base import Missingness
+from retrodict.missingness.base import Either, Missingness
 from retrodict.missingness.by_type import ByType
-from retrodict.missingness.either import Either
 from retrodict.missingness.vocabulary import WRONG
 
 _SUFFIXES = (".yaml", ".yml")

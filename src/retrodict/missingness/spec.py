@@ -25,8 +25,7 @@ from retrodict.errors import DataError, show
 from retrodict.events.atomic import write_text
 from retrodict.events.plain import read_regular
 from retrodict.missingness import MECHANISMS
-from retrodict.missingness.base import Missingness
-from retrodict.missingness.either import Either
+from retrodict.missingness.base import Either, Missingness
 from retrodict.missingness.vocabulary import WRONG
 
 _LONGEST, _DEEPEST = 4 << 20, 16  # bytes of a file, and how deep its values nest

@@ -18,6 +18,8 @@ Times given to a model are float64, since the start of the stream.
 
 from __future__ import annotations
 
+import hashlib
+import json
 import os
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
@@ -33,7 +35,11 @@ from retrodict.events.batch import Batch, iterate_batches
 from retrodict.events.stream import EventStream
 from retrodict.events.stream_set import StreamSet, describe_types
 from retrodict.models.quadrature import Integral
+from retrodict.models.saved import Saved
 from retrodict.models.start import StartAtom
+from retrodict.models.tensors import weights_digest
+
+MODEL_FILES = Saved("model")
 
 
 class Terms(NamedTuple):
@@ -123,31 +129,30 @@ class Model(nn.Module, ABC):
     def drives(self, batch: Batch, positions: Tensor) -> tuple[Tensor, Tensor]:
         """Drives at every event and inside every gap of complete streams.
 
-        ``positions`` [Q] are fractions of each gap, or [B, L+1, Q] other ones in every gap. Returns [B, L, K] at the
+        ``positions`` [Q] are fractions of each gap, [Q] or, if gaps differ, [B, L+1, Q]. Returns [B, L, K] at the
         events (left limits) and [B, L+1, Q, K] inside the gaps; padding holds finite numbers that mean nothing.
         """
         at_ends, inside = [], []
-        for state, times, end in self._gaps(batch, positions):
-            inside.append(self.drive(state, times))
+        for i, (state, start, end) in enumerate(self._gaps(batch)):
+            inside.append(self.drive(state, _between(start, end, positions, i)))
             at_ends.append(self.drive(state, end))
         return torch.stack(at_ends, 1)[:, :-1], torch.stack(inside, 1)
 
     def drives_and_features(self, batch: Batch, positions: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         """``drives``, and features inside every gap and at its end, [B, L+1, Q+1, num_features]."""
         features = [
-            self.features(state, torch.cat([times, end[:, None]], 1))
-            for state, times, end in self._gaps(batch, positions)
+            self.features(state, torch.cat([_between(start, end, positions, i), end[:, None]], 1))
+            for i, (state, start, end) in enumerate(self._gaps(batch))
         ]
         return *self.drives(batch, positions), torch.stack(features, 1)
 
-    def _gaps(self, batch: Batch, positions: Tensor) -> Iterator[tuple[Any, Tensor, Tensor]]:
-        """For each gap of complete streams the state in it, the times at ``positions`` [B, Q], and its end [B]."""
+    def _gaps(self, batch: Batch) -> Iterator[tuple[Any, Tensor, Tensor]]:
+        """For each gap of complete streams the state in it, its start [B] and its end [B]."""
         state = self.initial(batch.durations.shape)
         previous = torch.zeros_like(batch.durations)
         edges = [*batch.times.unbind(1), batch.durations]
         for i, time in enumerate(edges):
-            share = positions if positions.dim() == 1 else positions[:, i]
-            yield state, previous[:, None] + (time - previous)[:, None] * share.to(time.dtype), time
+            yield state, previous, time
             if i < len(edges) - 1:
                 state = self.update(state, batch.types[:, i], time)
             previous = time
@@ -162,10 +167,21 @@ class Model(nn.Module, ABC):
         """A model to start training from, sized and scaled for these complete streams."""
 
     def save(self, directory: str | os.PathLike[str]) -> Path:
-        """Write the model into a directory: safetensors and JSON."""
-        from retrodict.models.store import save_model
+        """Write the model into a directory (made if need be), as safetensors and JSON; returns the directory."""
+        about = {
+            "kind": self.kind,
+            "config": self.config(),
+            "types": None if self.types is None else list(self.types),
+            "time_unit": self.time_unit,
+            "start_atom": self.start_atom is not None,
+            "training": self.training_record,
+        }
+        return MODEL_FILES.write(directory, about, self.state_dict())
 
-        return save_model(self, directory)
+    def digest(self) -> str:
+        """A name that no other model has: from its kind, its types and its weights."""
+        about = json.dumps([self.kind, self.types, self.time_unit])
+        return hashlib.blake2b((about + weights_digest(self.state_dict())).encode(), digest_size=8).hexdigest()
 
     def adapt(self, streams: StreamSet) -> None:
         """Set what follows directly from training data: type names, time unit, start atom."""
@@ -191,22 +207,17 @@ class Model(nn.Module, ABC):
         return f"{self.num_types} types{named}" + (f", times in {self.time_unit}s" if self.time_unit else "")
 
     def terms(self, batch: Batch, integral: Integral | None = None) -> Terms:
-        """The likelihood's terms by the five methods alone, event by event.
+        """The likelihood's terms from the five methods alone, event by event.
 
         Integrals are those of ``compensator``; models that override this method may let ``integral`` choose.
         """
-        state = self.initial(batch.durations.shape)
         rows = torch.arange(len(batch.durations), device=batch.types.device)
         logs, areas = [], []
-        previous = torch.zeros_like(batch.durations)
-        for i in range(batch.types.shape[1]):
-            time = batch.times[:, i]
-            areas.append(self.compensator(state, previous, time).sum(-1))
-            rate = self.intensity(state, time)[rows, batch.types[:, i]]
-            logs.append(torch.where(batch.mask[:, i], rate, 1.0).log())
-            state = self.update(state, batch.types[:, i], time)
-            previous = time
-        areas.append(self.compensator(state, previous, batch.durations).sum(-1))
+        for i, (state, start, end) in enumerate(self._gaps(batch)):
+            areas.append(self.compensator(state, start, end).sum(-1))
+            if i < batch.types.shape[1]:
+                rate = self.intensity(state, end)[rows, batch.types[:, i]]
+                logs.append(torch.where(batch.mask[:, i], rate, 1.0).log())
         empty = torch.zeros(len(rows), 0, dtype=self.dtype, device=self.device)
         return Terms(torch.stack(logs, 1) if logs else empty, torch.stack(areas, 1))
 
@@ -246,8 +257,6 @@ class Model(nn.Module, ABC):
         ``score_first=False`` leaves the first event's own factor out (its effect on the rest stays), as
         papers do that treat it as given. Gradients flow.
         """
-        if isinstance(streams, EventStream):
-            streams = StreamSet([streams], types=self.types or [str(k) for k in range(self.num_types)])
         streams = self.matched(streams)
         batches = list(iterate_batches(streams, batch_size, dtype=self.dtype, device=self.device))
         if not batches:
@@ -264,8 +273,10 @@ class Model(nn.Module, ABC):
                 "read the streams with types=[...] listing the model's type names."
             )
 
-    def matched(self, streams: StreamSet) -> StreamSet:
-        """The streams over this model's vocabulary and in its unit of time (where both sides state one)."""
+    def matched(self, streams: StreamSet | EventStream) -> StreamSet:
+        """The streams, or one alone, over this model's types and in its unit of time (where both sides state one)."""
+        if isinstance(streams, EventStream):
+            streams = StreamSet([streams], types=self.types or [str(k) for k in range(self.num_types)])
         if not isinstance(streams, StreamSet):
             raise ModelError(f"expected a stream set, not a {type(streams).__name__}. Build one with rd.StreamSet.")
         if self.time_unit is not None and streams.axis.unit is not None:
@@ -277,6 +288,12 @@ class Model(nn.Module, ABC):
             return streams.with_types(self.types)
         self.check_types(streams)
         return streams
+
+
+def _between(start: Tensor, end: Tensor, positions: Tensor, gap: int) -> Tensor:
+    """Times [B, Q] at the fractions ``positions`` [Q] or, for each gap, [B, L+1, Q]."""
+    share = positions if positions.dim() == 1 else positions[:, gap]
+    return start[:, None] + (end - start)[:, None] * share.to(start.dtype)
 
 
 def _are_indices(types: Sequence[str]) -> bool:

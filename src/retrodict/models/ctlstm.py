@@ -10,15 +10,18 @@ model) and right to left (the smoothing proposal). ``scan`` reads whole padded s
 
 from __future__ import annotations
 
+import importlib.util
 import math
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
 from retrodict import _limits
-from retrodict.models.ctlstm_scan import run_scan
+from retrodict.models.ctlstm_scan import Plain, run_scan
+
+_HAS_TRITON = importlib.util.find_spec("triton") is not None
 
 
 class Cells(NamedTuple):
@@ -28,6 +31,21 @@ class Cells(NamedTuple):
     target: Tensor
     decay: Tensor
     output: Tensor
+
+
+class CellsSince(NamedTuple):
+    """The cells, [..., D] each, after the event at ``time`` [...] float64, the last that was read."""
+
+    start: Tensor
+    target: Tensor
+    decay: Tensor
+    output: Tensor
+    time: Tensor
+
+    @property
+    def cells(self) -> Cells:
+        """Without the time."""
+        return Cells(*self[:4])
 
 
 class ContinuousTimeLSTM(nn.Module):
@@ -71,8 +89,33 @@ class ContinuousTimeLSTM(nn.Module):
         that passes after each. Returns the cells after each input, [N, B, D] each, and the hidden states at
         the end of each gap, [N, B, D].
         """
-        *fields, hidden = run_scan(self.bias + self.by_type, self.by_hidden, types, gaps)
+        *fields, hidden = run_scan(_kernels(gaps), self.bias + self.by_type, self.by_hidden, types, gaps)
         return Cells(*fields), hidden
+
+
+class OwnClock(nn.Module):
+    """A module that divides times by a scale of its own, exact whatever precision the module is cast to.
+
+    Mix in before the base class, and register a float64 buffer ``time_scale``.
+    """
+
+    time_scale: Tensor
+
+    def _apply(self, fn: Any, recurse: bool = True) -> Any:
+        """Casting to another precision must not round the clock; moving to another device moves it too."""
+        value = float(self.time_scale)
+        super()._apply(fn, recurse)
+        self.time_scale = torch.tensor(value, dtype=torch.float64, device=self.time_scale.device)
+        return self
+
+
+def _kernels(like: Tensor) -> Any:
+    """What runs a scan on the device of ``like``."""
+    if like.is_cuda and _HAS_TRITON:
+        from retrodict.models.ctlstm_graphs import Graphed
+
+        return Graphed
+    return Plain
 
 
 def cell_at(cells: Cells, elapsed: Tensor) -> Tensor:
@@ -83,6 +126,15 @@ def cell_at(cells: Cells, elapsed: Tensor) -> Tensor:
 def hidden_at(cells: Cells, elapsed: Tensor) -> Tensor:
     """h(t), [..., D], ``elapsed`` [...] after the last event."""
     return cells.output * torch.tanh(cell_at(cells, elapsed))
+
+
+def linear_bound(weights: Tensor, low: Tensor, high: Tensor) -> Tensor:
+    """A bound of the products of ``weights`` [K, D] with any h between ``low`` and ``high`` [..., D], [..., K].
+
+    Coordinates of h lie within [-1, 1]; slack covers rounding.
+    """
+    slack = 8 * torch.finfo(weights.dtype).eps * (1 + weights.abs().sum(1))
+    return high @ weights.clamp(min=0).t() + low @ weights.clamp(max=0).t() + slack
 
 
 def hidden_range(cells: Cells, start: Tensor, stop: Tensor) -> tuple[Tensor, Tensor]:

@@ -135,22 +135,9 @@ def unread_step(
 
 @triton.jit
 def _states(
-    start,
-    target,
-    decay,
-    output,
-    elapsed,
-    row,
-    real,
-    q,
-    d,
-    wide,
-    Q,
-    D,
-    BR: tl.constexpr,
-    QP: tl.constexpr,
-    BD: tl.constexpr,
-):
+    start, target, decay, output, elapsed, row, real, q, d, wide, Q, D,
+    BR: tl.constexpr, QP: tl.constexpr, BD: tl.constexpr,
+):  # fmt: skip
     """exp(-δ t) and tanh c(t), [BR, QP, BD], and o, c - c̲, δ [BR, BD] of a block of rows."""
     place = row[:, None] * D + d[None, :]
     both = real[:, None] & wide[None, :]

@@ -18,7 +18,7 @@ from retrodict.models.ctlstm_fused import read_step, unread_step
 from retrodict.models.ctlstm_scan import Scanned
 
 _SHARE = 0.1  # of the GPU's memory that recordings may take
-_BYTES = 22 * 4  # that one takes for each step, stream and cell, at most
+_BYTES = 22 * 4  # of a recording for each step, stream and cell, at most
 
 
 class Fused:

@@ -74,13 +74,7 @@ class _Fused(torch.autograd.Function):
 class _Project(torch.autograd.Function):
     @staticmethod
     def forward(
-        ctx: Any,
-        start: Tensor,
-        target: Tensor,
-        decay: Tensor,
-        output: Tensor,
-        elapsed: Tensor,
-        readout: Tensor,
+        ctx: Any, start: Tensor, target: Tensor, decay: Tensor, output: Tensor, elapsed: Tensor, readout: Tensor
     ) -> Tensor:
         N, Q = elapsed.shape
         D = start.shape[1]

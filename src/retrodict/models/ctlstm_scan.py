@@ -9,7 +9,6 @@ CUDA graphs (``ctlstm_graphs.py``).
 
 from __future__ import annotations
 
-import importlib.util
 from typing import Any, NamedTuple
 
 import torch
@@ -18,7 +17,7 @@ from torch import Tensor
 
 
 class Scanned(NamedTuple):
-    """What a scan of N inputs of B streams leaves, [N, B, D] each but for two.
+    """What a scan of N inputs of B streams computes, [N, B, D] each except for two.
 
     ``gates`` [N, B, 7D] are activated, except those of the decay; ``cells`` [N + 1, B, D] are c at the end of each gap,
     zero before the first; ``fade`` is exp(-δ gap), ``squashed`` tanh c and ``hidden`` h at the end of each gap.
@@ -34,23 +33,26 @@ class Scanned(NamedTuple):
     hidden: Tensor
 
 
-def run_scan(table: Tensor, by_hidden: Tensor, types: Tensor, gaps: Tensor) -> tuple[Tensor, ...]:
+def run_scan(kernels: Any, table: Tensor, by_hidden: Tensor, types: Tensor, gaps: Tensor) -> tuple[Tensor, ...]:
     """Read inputs ``types`` [N, B] with ``gaps`` [N, B] after each, from the zero state.
 
-    ``table`` [V, 7D] holds each input's share of the gates, ``by_hidden`` [D, 7D] the recurrent weights.
+    ``kernels`` are ``Plain`` or others like it, ``table`` [V, 7D] holds each input's share of the gates, and
+    ``by_hidden`` [D, 7D] the recurrent weights.
     Returns start, target, decay, output and the hidden state at the end of each gap, [N, B, D] each.
     """
-    return _Scan.apply(table, by_hidden, types.contiguous(), gaps.contiguous())
+    return _Scan.apply(kernels, table, by_hidden, types.contiguous(), gaps.contiguous())
 
 
 class _Scan(torch.autograd.Function):
     @staticmethod
-    def forward(ctx: Any, table: Tensor, by_hidden: Tensor, types: Tensor, gaps: Tensor) -> tuple[Tensor, ...]:
+    def forward(
+        ctx: Any, kernels: Any, table: Tensor, by_hidden: Tensor, types: Tensor, gaps: Tensor
+    ) -> tuple[Tensor, ...]:
         D = by_hidden.shape[0]
-        s = _kernels(table).forward(table[types], by_hidden, gaps)
+        s = kernels.forward(table[types], by_hidden, gaps)
         kept = (s.gates, s.cells, s.start, s.target, s.fade, s.squashed, s.hidden)
         ctx.save_for_backward(by_hidden, types, gaps, *kept)
-        ctx.num_inputs = table.shape[0]
+        ctx.kernels, ctx.num_inputs = kernels, table.shape[0]
         return s.start, s.target, s.decay, s.gates[..., 2 * D : 3 * D].contiguous(), s.hidden
 
     @staticmethod
@@ -58,10 +60,10 @@ class _Scan(torch.autograd.Function):
         by_hidden, types, gaps, gates, cells, start, target, fade, squashed, hidden = ctx.saved_tensors
         N, B, D = hidden.shape
         scanned = Scanned(gates, cells, start, target, start, fade, squashed, hidden)
-        flat = _kernels(gates).backward(scanned, by_hidden, gaps, grads).view(N * B, 7 * D)
+        flat = ctx.kernels.backward(scanned, by_hidden, gaps, grads).view(N * B, 7 * D)
         g_by_hidden = hidden[:-1].reshape(-1, D).t() @ flat[B:]
         g_table = flat.new_zeros(ctx.num_inputs, 7 * D).index_add_(0, types.reshape(-1), flat)
-        return g_table, g_by_hidden, None, None
+        return None, g_table, g_by_hidden, None, None
 
 
 class Plain:
@@ -122,15 +124,3 @@ class Plain:
             from_cell, from_target = dstart * f, dtarget * f_bar
             from_gates = g @ by_hidden.t()
         return g_gates
-
-
-_HAS_TRITON = importlib.util.find_spec("triton") is not None
-
-
-def _kernels(like: Tensor) -> Any:
-    """What runs a scan on the device of ``like``."""
-    if like.is_cuda and _HAS_TRITON:
-        from retrodict.models.ctlstm_graphs import Graphed
-
-        return Graphed
-    return Plain

@@ -155,8 +155,4 @@ class Hawkes(Model):
 
     def config(self) -> dict[str, Any]:
         """Constructor arguments."""
-        return {
-            "base": self.base.tolist(),
-            "excitation": self.excitation.tolist(),
-            "decay": self.decay.tolist(),
-        }
+        return {"base": self.base.tolist(), "excitation": self.excitation.tolist(), "decay": self.decay.tolist()}

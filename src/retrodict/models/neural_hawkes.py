@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import torch
@@ -22,25 +22,17 @@ from retrodict.errors import ModelError
 from retrodict.events.batch import Batch
 from retrodict.events.stream_set import StreamSet
 from retrodict.models.base import Model, Terms, log_softplus
-from retrodict.models.ctlstm import Cells, ContinuousTimeLSTM, hidden_at, hidden_range
+from retrodict.models.ctlstm import (
+    Cells,
+    CellsSince,
+    ContinuousTimeLSTM,
+    OwnClock,
+    hidden_at,
+    hidden_range,
+    linear_bound,
+)
 from retrodict.models.ctlstm_project import project
-from retrodict.models.own_clock import OwnClock
 from retrodict.models.quadrature import GaussLegendre, Integral
-
-
-class NeuralState(NamedTuple):
-    """The LSTM's cells, [..., D] each, after the event at ``time`` [...]."""
-
-    start: Tensor
-    target: Tensor
-    decay: Tensor
-    output: Tensor
-    time: Tensor
-
-    @property
-    def cells(self) -> Cells:
-        """Without the time."""
-        return Cells(*self[:4])
 
 
 class NeuralHawkes(OwnClock, Model):
@@ -77,49 +69,46 @@ class NeuralHawkes(OwnClock, Model):
         """The LSTM's input for BOS, the boundary event at the start."""
         return self.num_types
 
-    def initial(self, shape: Sequence[int]) -> NeuralState:
+    def initial(self, shape: Sequence[int]) -> CellsSince:
         """The state after reading BOS at time 0."""
         time = torch.zeros(*shape, dtype=torch.float64, device=self.device)
         bos = torch.full(tuple(shape), self.boundary, device=self.device)
         elapsed = torch.zeros(*shape, dtype=self.dtype, device=self.device)
-        return NeuralState(*self.lstm.read(self.lstm.zero(time.shape), bos, elapsed), time)
+        return CellsSince(*self.lstm.read(self.lstm.zero(time.shape), bos, elapsed), time)
 
-    def update(self, state: NeuralState, type: Tensor, time: Tensor) -> NeuralState:
+    def update(self, state: CellsSince, type: Tensor, time: Tensor) -> CellsSince:
         """The LSTM reads type@time."""
-        return NeuralState(*self.lstm.read(state.cells, type, self._elapsed(state, time)), time)
+        return CellsSince(*self.lstm.read(state.cells, type, self._elapsed(state, time)), time)
 
-    def drive(self, state: NeuralState, t: Tensor) -> Tensor:
+    def drive(self, state: CellsSince, t: Tensor) -> Tensor:
         """v_k · h(t), [..., K] or [..., N, K]."""
-        cells = state.cells
         if t.dim() == 2 and state.time.dim() == 1 and not (t.is_cuda or torch.is_grad_enabled()):
             # Sampling on a CPU: block by block in the cache.
-            return project(cells, self._elapsed(state, t), self.readout)
-        if t.dim() > state.time.dim():
-            cells = Cells(*(field.unsqueeze(-2) for field in cells))
-        return hidden_at(cells, self._elapsed(state, t)) @ self.readout.t()
+            return project(state.cells, self._elapsed(state, t), self.readout)
+        return self._hidden(state, t) @ self.readout.t()
 
     @property
     def num_features(self) -> int:
         """D."""
         return self.hidden_size
 
-    def features(self, state: NeuralState, t: Tensor) -> Tensor:
+    def features(self, state: CellsSince, t: Tensor) -> Tensor:
         """h(t), [..., D] or [..., N, D]."""
+        return self._hidden(state, t)
+
+    def _hidden(self, state: CellsSince, t: Tensor) -> Tensor:
         cells = state.cells
         if t.dim() > state.time.dim():
             cells = Cells(*(field.unsqueeze(-2) for field in cells))
         return hidden_at(cells, self._elapsed(state, t))
 
-    def feature_range(self, state: NeuralState, start: Tensor, stop: Tensor) -> tuple[Tensor, Tensor]:
+    def feature_range(self, state: CellsSince, start: Tensor, stop: Tensor) -> tuple[Tensor, Tensor]:
         """Each h_d is monotone until the next event: from one end to the other, [..., D] each."""
         return hidden_range(state.cells, self._elapsed(state, start), self._elapsed(state, stop))
 
-    def drive_bound(self, state: NeuralState, start: Tensor, stop: Tensor) -> Tensor:
-        """Appendix C.4, with the range of each h_d over this very interval, [..., K]; slack covers rounding."""
-        low, high = self.feature_range(state, start, stop)
-        upper, lower = self.readout.clamp(min=0), self.readout.clamp(max=0)
-        slack = 8 * torch.finfo(self.dtype).eps * (1 + self.readout.abs().sum(1))
-        return high @ upper.t() + low @ lower.t() + slack
+    def drive_bound(self, state: CellsSince, start: Tensor, stop: Tensor) -> Tensor:
+        """Appendix C.4, with the range of each h_d over this very interval, [..., K]."""
+        return linear_bound(self.readout, *self.feature_range(state, start, stop))
 
     def activate(self, drive: Tensor) -> Tensor:
         """f_k(x) = s_k softplus(x / s_k), per unit of the user's time; the last dimension of x is K."""
@@ -131,15 +120,15 @@ class NeuralHawkes(OwnClock, Model):
         log_scale = self.log_scale if types is None else self.log_scale[types]
         return log_scale + log_softplus(drive / log_scale.exp()) - self.time_scale.log().to(self.dtype)
 
-    def intensity(self, state: NeuralState, t: Tensor) -> Tensor:
+    def intensity(self, state: CellsSince, t: Tensor) -> Tensor:
         """λ_k(t) = f_k(v_k · h(t)), equation (2), [..., K] or [..., N, K]."""
         return self.activate(self.drive(state, t))
 
-    def bound(self, state: NeuralState, start: Tensor, stop: Tensor) -> Tensor:
+    def bound(self, state: CellsSince, start: Tensor, stop: Tensor) -> Tensor:
         """f_k of the drive's bound, [..., K]."""
         return self.activate(self.drive_bound(state, start, stop)) * (1 + 8 * torch.finfo(self.dtype).eps)
 
-    def compensator(self, state: NeuralState, start: Tensor, stop: Tensor, integral: Integral | None = None) -> Tensor:
+    def compensator(self, state: CellsSince, start: Tensor, stop: Tensor, integral: Integral | None = None) -> Tensor:
         """∫ λ_k by quadrature, [..., K]."""
         positions, weights = (integral or GaussLegendre()).nodes(start.shape, self.readout)
         length = stop - start
@@ -214,6 +203,6 @@ class NeuralHawkes(OwnClock, Model):
             "time_scale": float(self.time_scale) if self._scale_is_chosen else None,
         }
 
-    def _elapsed(self, state: NeuralState, t: Tensor) -> Tensor:
+    def _elapsed(self, state: CellsSince, t: Tensor) -> Tensor:
         last = state.time if t.dim() == state.time.dim() else state.time[..., None]
         return ((t - last) / self.time_scale).to(self.dtype)

@@ -11,6 +11,7 @@ from torch import Tensor, nn
 from retrodict.errors import DataError, ModelError
 from retrodict.events.stream_set import StreamSet
 from retrodict.models.base import Model
+from retrodict.models.start import first_types
 
 
 class PoissonState(NamedTuple):
@@ -69,8 +70,6 @@ class Poisson(Model):
         super().adapt(streams)
         events = torch.bincount(torch.from_numpy(streams.event_types.copy()), minlength=self.num_types)
         if self.start_atom is not None:
-            from retrodict.models.start import first_types
-
             first = torch.from_numpy(first_types(streams))
             events = events - torch.bincount(first[first >= 0], minlength=self.num_types)
         total = float(streams.durations.sum())

@@ -1,8 +1,8 @@
-"""How integrals of intensities over an interval are taken: at which points, with which weights.
+"""How integrals of intensities are taken: at which points of each piece between two events, with which weights.
 
-Gauss-Legendre is the default: intensities are smooth between events, so a few nodes per inter-event piece
-give the integral almost exactly. The Monte Carlo rule is the paper's (appendix C.3), unbiased but noisy; stratified
-points are unbiased too, and less noisy.
+The same rules serve likelihoods, training and the sampler, wherever ``integral=`` is asked for. Gauss-Legendre is the
+default: intensities are smooth between events, so a few nodes per piece give the integral almost exactly. Monte Carlo
+is the paper's rule (appendix C.3), unbiased but noisy; stratified points are unbiased too, and less noisy.
 """
 
 from __future__ import annotations
@@ -16,13 +16,46 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from retrodict.random import split, uniform
+
+_POINTS = 5  # a branch of each stream's random numbers
+
+
+@dataclass(frozen=True)
+class Pieces:
+    """R pieces (start, stop] of a sampler's segments, from one event of a particle to the next.
+
+    ``left`` and ``right`` are the ends of the segment that each piece lies in, ``number`` the segment's number and
+    ``keys`` its stream's random key, [R] each. ``breaks`` [R, J], where there are any, are times in each piece at which
+    intensities jump or bend.
+    """
+
+    start: Tensor
+    stop: Tensor
+    number: Tensor
+    left: Tensor
+    right: Tensor
+    keys: Tensor
+    breaks: Tensor | None = None
+
+    def points(self, fractions: Tensor) -> tuple[Tensor, Tensor]:
+        """Fractions [R, Q] of the segments as points of the pieces; those outside their piece weigh nothing."""
+        width, length = (self.right - self.left)[:, None], (self.stop - self.start)[:, None]
+        times = self.left[:, None] + width * fractions
+        inside = (times > self.start[:, None]) & (times <= self.stop[:, None])
+        # Outside its piece a particle's state says nothing: its intensity is evaluated at the end instead.
+        positions = torch.where(inside, (times - self.start[:, None]) / length, 1.0)
+        return positions, torch.where(inside, width / length / fractions.shape[1], 0.0)
+
 
 class Integral(Protocol):
     """A rule for integrals over the unit interval, applied to every piece after scaling."""
 
-    def nodes(self, shape: Sequence[int], like: Tensor) -> tuple[Tensor, Tensor]:
-        """Positions in (0, 1), shape [*shape, Q] or [Q], and weights [Q], or of each piece, that add up to 1."""
-        ...
+    def nodes(self, shape: Sequence[int], like: Tensor, pieces: Pieces | None = None) -> tuple[Tensor, Tensor]:
+        """Positions in (0, 1), [*shape, Q] or [Q], and weights of the same shape or [Q] for pieces of this shape.
+
+        ``pieces`` are given by a sampler, in which a rule with random points draws the same ones for all particles.
+        """
 
 
 @lru_cache
@@ -37,7 +70,7 @@ class GaussLegendre:
 
     count: int = 16
 
-    def nodes(self, shape: Sequence[int], like: Tensor) -> tuple[Tensor, Tensor]:
+    def nodes(self, shape: Sequence[int], like: Tensor, pieces: Pieces | None = None) -> tuple[Tensor, Tensor]:
         """The same nodes for every piece: positions [Q], weights [Q]."""
         points, weights = _legendre(self.count)
         return (
@@ -46,15 +79,43 @@ class GaussLegendre:
         )
 
 
-def split_at(positions: Tensor, weights: Tensor, breaks: Tensor) -> tuple[Tensor, Tensor]:
-    """A rule on the unit interval, used on each part of it between ``breaks`` [..., J] in [0, 1], in order.
+@dataclass(frozen=True)
+class MonteCarlo:
+    """``count`` uniform points: an unbiased estimate.
 
-    Positions and weights [Q] become [..., (J+1) Q] each. No rule is accurate across a jump.
+    In likelihoods there are fresh points in every piece, from ``generator`` or torch's own. A sampler draws points once
+    per segment, by its seed, and uses them for all particles and for both p and q: a paired comparison, as in the
+    paper (a ``generator`` makes them fresh in every piece there too).
     """
-    first = torch.zeros_like(breaks[..., :1])
-    edges = torch.cat([first, breaks, first + 1], -1)[..., None]
-    left, length = edges[..., :-1, :], edges.diff(dim=-2)
-    return (left + length * positions).flatten(-2), (length * weights).flatten(-2)
+
+    count: int = 1
+    generator: torch.Generator | None = None
+
+    def nodes(self, shape: Sequence[int], like: Tensor, pieces: Pieces | None = None) -> tuple[Tensor, Tensor]:
+        """Positions [*shape, Q]; weights [Q], or [*shape, Q] where a segment's points may lie outside a piece."""
+        if pieces is not None and self.generator is None:
+            number = pieces.number[:, None] * self.count + torch.arange(self.count, device=like.device)
+            return pieces.points(self._spread(uniform(split(pieces.keys, _POINTS)[:, None], number)))
+        draw_on = like.device if self.generator is None else self.generator.device
+        points = torch.rand(*shape, self.count, dtype=like.dtype, device=draw_on, generator=self.generator)
+        return self._spread(points.to(like.device)), like.new_full((self.count,), 1 / self.count)
+
+    def _spread(self, points: Tensor) -> Tensor:
+        """Where independent uniform points [..., Q] are put."""
+        return points
+
+
+@dataclass(frozen=True)
+class Stratified(MonteCarlo):
+    """A uniform point in each of ``count`` equal parts: an unbiased estimate with less noise.
+
+    Training needs random points: a proposal knows where a piece will end, and could learn to be small at fixed nodes.
+    """
+
+    count: int = 4
+
+    def _spread(self, points: Tensor) -> Tensor:
+        return (torch.arange(self.count, dtype=points.dtype, device=points.device) + points) / self.count
 
 
 @dataclass(frozen=True)
@@ -64,8 +125,8 @@ class Nodes:
     positions: Tensor
     weights: Tensor
 
-    def nodes(self, shape: Sequence[int], like: Tensor) -> tuple[Tensor, Tensor]:
-        """These, which must be of so many pieces."""
+    def nodes(self, shape: Sequence[int], like: Tensor, pieces: Pieces | None = None) -> tuple[Tensor, Tensor]:
+        """These, which must be for pieces of this shape."""
         assert self.positions.dim() == 1 or self.positions.shape[:-1] == tuple(shape)
         return self.positions, self.weights
 
@@ -75,31 +136,26 @@ class Nodes:
         return Nodes(positions, self.weights if self.weights.dim() == 1 else self.weights[which])
 
 
-@dataclass(frozen=True)
-class MonteCarlo:
-    """``count`` uniform points in every piece: an unbiased estimate. Draws from ``generator`` (or torch's)."""
+def cut_at(nodes: tuple[Tensor, Tensor], start: Tensor, stop: Tensor, breaks: Tensor | None) -> tuple[Tensor, Tensor]:
+    """A rule's nodes for pieces (start, stop] [...], used on each part of a piece between its ``breaks`` [..., J].
 
-    count: int = 1
-    generator: torch.Generator | None = None
-
-    def nodes(self, shape: Sequence[int], like: Tensor) -> tuple[Tensor, Tensor]:
-        """Fresh points for every piece: positions [*shape, Q], weights [Q]."""
-        draw_on = like.device if self.generator is None else self.generator.device
-        points = torch.rand(*shape, self.count, dtype=like.dtype, device=draw_on, generator=self.generator)
-        return points.to(like.device), like.new_full((self.count,), 1 / self.count)
-
-
-@dataclass(frozen=True)
-class Stratified:
-    """A uniform point in each of ``count`` equal parts of every piece: an unbiased estimate with less noise.
-
-    For training what knows where a piece will end: it could learn to hide from nodes that are always the same.
+    Positions and weights [Q] become [..., (J+1) Q] each: no rule is accurate across a jump. Random points, [..., Q],
+    need no cuts.
     """
+    positions, weights = nodes
+    if breaks is None or positions.dim() > 1:
+        return nodes
+    shares = ((breaks - start[..., None]) / (stop - start)[..., None].clamp(min=1e-300)).clamp(0, 1)
+    first = torch.zeros_like(shares[..., :1])
+    edges = torch.cat([first, shares, first + 1], -1)[..., None]
+    left, length = edges[..., :-1, :], edges.diff(dim=-2)
+    cut = (left + length * positions.double()).flatten(-2), (length * weights.double()).flatten(-2)
+    return cut[0].to(positions.dtype), cut[1].to(weights.dtype)
 
-    count: int = 4
-    generator: torch.Generator | None = None
 
-    def nodes(self, shape: Sequence[int], like: Tensor) -> tuple[Tensor, Tensor]:
-        """Fresh points for every piece: positions [*shape, Q], weights [Q]."""
-        points, weights = MonteCarlo(self.count, self.generator).nodes(shape, like)
-        return (torch.arange(self.count, dtype=like.dtype, device=like.device) + points) / self.count, weights
+def place_nodes(integral: Integral, pieces: Pieces) -> tuple[Tensor, Tensor]:
+    """Times [R, Q] and weights [R, Q] of the integrals over a sampler's pieces."""
+    start, stop = pieces.start, pieces.stop
+    positions, weights = cut_at(integral.nodes(start.shape, start, pieces), start, stop, pieces.breaks)
+    length = (stop - start)[:, None]
+    return start[:, None] + length * positions, length * weights

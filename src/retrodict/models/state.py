@@ -1,26 +1,14 @@
 """What a model remembers of a history: a NamedTuple of tensors, one row per stream or particle.
 
-States are moved about as whole rows: ``take`` gathers rows (resampling, or the rows that are still active)
-and ``put`` writes rows back.
+The tensors have equal leading dimensions; ``time`` [...] is float64, when the last event was read. States are moved as
+whole rows: ``take`` gathers rows (in resampling, or those still active) and ``put`` writes rows back.
 """
 
 from __future__ import annotations
 
-from typing import Any, Protocol, TypeVar
+from typing import TypeVar
 
 from torch import Tensor
-
-
-class State(Protocol):
-    """A NamedTuple of tensors with equal leading dimensions; ``time`` [...] is float64, the last update."""
-
-    @property
-    def time(self) -> Tensor:
-        """When the last event was read, since the start of the stream."""
-        ...
-
-    def __iter__(self) -> Any: ...
-
 
 S = TypeVar("S")
 

@@ -25,8 +25,8 @@ MOST_WEIGHT, MOST_LOG = 1e6, 100.0
 SCALES = (1e-12, 1e15)  # a clock's unit, in units of the streams' times
 
 
-def digest(weights: Mapping[str, Tensor]) -> str:
-    """A name for weights that others do not have."""
+def weights_digest(weights: Mapping[str, Tensor]) -> str:
+    """A name that no other weights have."""
     hash = hashlib.blake2b(digest_size=8)
     for name, value in sorted(weights.items()):
         hash.update(name.encode() + value.detach().cpu().numpy().tobytes())

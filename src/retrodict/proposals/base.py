@@ -15,14 +15,17 @@ from typing import Any, ClassVar
 import torch
 from torch import Tensor
 
+from retrodict.events.atomic import make_folder
 from retrodict.events.batch import Batch
 from retrodict.events.pairs import PairBatch, make_pairs
 from retrodict.events.stream_set import StreamSet
 from retrodict.missingness.base import Context, Missingness
 from retrodict.models.base import Model
-from retrodict.models.quadrature import GaussLegendre, Integral, Nodes, split_at
+from retrodict.models.quadrature import GaussLegendre, Integral, Nodes, cut_at
+from retrodict.models.saved import Saved
 from retrodict.proposals.intensity import Intensity
 
+PROPOSAL_FILES, MODEL_FOLDER = Saved("proposal"), "model"
 _MOST_FEATURES = 1 << 28  # bytes of the model's features that are worked on at once
 
 
@@ -42,14 +45,25 @@ class Proposal(Intensity):
 
     @classmethod
     def from_config(cls, model: Model, missingness: Missingness, **config: Any) -> Proposal:
-        """The proposal whose ``config`` this is, as files hold it; its weights are loaded later."""
+        """The proposal that ``config`` describes; its weights are loaded later."""
         return cls(model, missingness, **config)
 
     def save(self, directory: str | os.PathLike[str]) -> Path:
-        """Write the proposal, its model and its mechanism into a directory."""
-        from retrodict.proposals.store import save_proposal
+        """Write the proposal, its model and its mechanism into a directory (made if need be); returns it."""
+        path = make_folder(directory)
+        self.model.save(path / MODEL_FOLDER)
+        about = {
+            "kind": self.kind,
+            "config": self.config(),
+            "missingness": {"kind": self.missingness.kind, "config": self.missingness.config()},
+            "model": self.model.digest(),
+            "training": self.training_record,
+        }
+        return PROPOSAL_FILES.write(path, about, self.own_weights())
 
-        return save_proposal(self, directory)
+    def own_weights(self) -> dict[str, Tensor]:
+        """The proposal's weights without its model's."""
+        return {name: value for name, value in self.state_dict().items() if not name.startswith("model.")}
 
     def log_prob(self, missing: StreamSet, observed: StreamSet, *, integral: Integral | None = None) -> Tensor:
         """log q(z | x) for each stream, [N]: equation (C.2) of the paper."""
@@ -63,7 +77,9 @@ class Proposal(Intensity):
         positions, weights = (integral or GaussLegendre()).nodes(batch.gaps.shape, batch.gaps)
         with torch.no_grad():
             context = self.missingness.contexts(batch)
-            positions, weights = self._between_breaks(batch, context, positions, weights)
+            if positions.dim() == 1:
+                gaps = _gaps(batch)
+                positions, weights = cut_at((positions, weights), *gaps, self.missingness.breaks(*gaps, context))
         at_once = self._streams_at_once(batch, positions)
         if at_once < len(batch.gaps):
             nodes = Nodes(positions, weights)
@@ -71,7 +87,7 @@ class Proposal(Intensity):
             return torch.cat([self.batch_log_prob(pairs.rows(part), nodes.rows(part)) for part in parts])
         prepared, times = self.prepare(pairs.observed), _gap_times(batch, positions)
         at_events, inside = self._drives(pairs, prepared, positions, times)
-        with torch.no_grad():  # the mechanism is given: q does not teach it
+        with torch.no_grad():  # the mechanism is given
             rho = self.missingness.rates(times, context.over(times)).to(inside.dtype)
         rates = (rho[:, :, :-1] * self.model.activate(inside)).sum(-1)
         areas = (rates @ weights if weights.dim() == 1 else (rates * weights).sum(-1)) * batch.gaps
@@ -106,7 +122,7 @@ class Proposal(Intensity):
         return at_events + extra[:, :-1, -1], inside + extra[:, :, :-1]
 
     def _streams_at_once(self, batch: Batch, positions: Tensor) -> int:
-        """So many that the model's features, where they are read, fit into a bounded memory.
+        """How many streams' features, where the proposal reads them, fit into a bounded memory.
 
         With gradients all of them are kept: then the batch bounds it.
         """
@@ -114,20 +130,6 @@ class Proposal(Intensity):
             return len(batch.gaps)
         numbers = batch.gaps.shape[1] * (positions.shape[-1] + 1) * self.model.num_features
         return max(1, _MOST_FEATURES // (numbers * batch.gaps.element_size()))
-
-    def _between_breaks(
-        self, batch: Batch, context: Context, positions: Tensor, weights: Tensor
-    ) -> tuple[Tensor, Tensor]:
-        """A rule's nodes for every gap, [Q] each, cut where the missing rates jump or bend: then [B, L+1, Q'] each."""
-        if positions.dim() > 1:
-            return positions, weights  # random points need no cuts
-        start, stop = _gaps(batch)
-        breaks = self.missingness.breaks(start, stop, context)
-        if breaks is None:
-            return positions, weights
-        shares = (breaks - start[..., None]) / (stop - start)[..., None].clamp(min=1e-300)
-        cut = split_at(positions.double(), weights.double(), shares.clamp(0, 1))
-        return cut[0].to(positions.dtype), cut[1].to(weights.dtype)
 
     def _score_start(self, logs: Tensor, pairs: PairBatch, prepared: Any) -> Tensor:
         """Replace the density of a missing event at the start instant by its probability, and score "none"."""

@@ -6,7 +6,8 @@ The model's part v_k · h(t) is its ``drive``, shared and frozen; for a model wi
 inverse softplus of its intensity, a statistic of the past. What the future adds is u_k · h̄(t) with
 u_k = v_kᵀ B (appendix C.4): one vector per type.
 
-There past and future only add up. With ``mixing`` units they also interact (``mixing.py``):
+There past and future only add up, which cannot express that an event which the future speaks for has happened already.
+With ``mixing`` units they also interact:
 
     λ^q_k(t) = ρ_k(t) f_k(v_k · h(t) + u_k · h̄(t) + w_k · tanh(P h(t) + Q h̄(t) + b))
 
@@ -25,11 +26,17 @@ from retrodict.errors import ModelError
 from retrodict.events.batch import Batch
 from retrodict.missingness.base import Missingness
 from retrodict.models.base import Model
-from retrodict.models.ctlstm import Cells, ContinuousTimeLSTM, hidden_at, hidden_range
+from retrodict.models.ctlstm import (
+    Cells,
+    CellsSince,
+    ContinuousTimeLSTM,
+    OwnClock,
+    hidden_at,
+    hidden_range,
+    linear_bound,
+)
 from retrodict.models.ctlstm_project import project
-from retrodict.models.own_clock import OwnClock
 from retrodict.proposals.base import Proposal
-from retrodict.proposals.mixing import Mixing
 
 
 class Future(NamedTuple):
@@ -41,21 +48,6 @@ class Future(NamedTuple):
 
     cells: Cells
     right: Tensor
-
-
-class Ahead(NamedTuple):
-    """The same for R rows: cells [R, D'] and the right end [R] of the segment each row is in."""
-
-    start: Tensor
-    target: Tensor
-    decay: Tensor
-    output: Tensor
-    right: Tensor
-
-    @property
-    def cells(self) -> Cells:
-        """Without the end."""
-        return Cells(*self[:4])
 
 
 class Smoothing(OwnClock, Proposal):
@@ -140,12 +132,12 @@ class Smoothing(OwnClock, Proposal):
         by_segment = Cells(*(field.transpose(0, 1).gather(1, order) for field in cells))
         return Future(by_segment, torch.cat([observed.times, observed.durations[:, None]], 1))
 
-    def ahead(self, prepared: Future, stream: Tensor, segment: Tensor) -> Ahead:
-        """Gather the rows' segments."""
+    def ahead(self, prepared: Future, stream: Tensor, segment: Tensor) -> CellsSince:
+        """Gather the rows' segments; the event that was read last is at the segment's right end."""
         start, target, decay, output = (field[stream, segment] for field in prepared.cells)
-        return Ahead(start, target, decay, output, prepared.right[stream, segment])
+        return CellsSince(start, target, decay, output, prepared.right[stream, segment])
 
-    def future_drive(self, ahead: Ahead, t: Tensor, past: Tensor | None) -> Tensor:
+    def future_drive(self, ahead: CellsSince, t: Tensor, past: Tensor | None) -> Tensor:
         """u_k · h̄(t), and what mixing adds, [R(, N), K]."""
         if self.mix is None:
             return self._project(ahead, t, self.readout)
@@ -155,29 +147,68 @@ class Smoothing(OwnClock, Proposal):
         return alone + self.mix(past, mixed)
 
     def future_drive_bound(
-        self, ahead: Ahead, start: Tensor, stop: Tensor, past: tuple[Tensor, Tensor] | None
+        self, ahead: CellsSince, start: Tensor, stop: Tensor, past: tuple[Tensor, Tensor] | None
     ) -> Tensor:
         """Each coordinate of h̄ is monotone within the segment: extremes are at the two ends, [R, K]."""
         low, high = hidden_range(ahead.cells, self._elapsed(ahead, stop), self._elapsed(ahead, start))
-        slack = 8 * torch.finfo(self.readout.dtype).eps * (1 + self.readout.abs().sum(1))
-        bound = high @ self.readout.clamp(min=0).t() + low @ self.readout.clamp(max=0).t() + slack
+        bound = linear_bound(self.readout, low, high)
         if self.mix is None:
             return bound
         assert past is not None
         return bound + self.mix.bound(past, (low, high))
 
-    def _project(self, ahead: Ahead, t: Tensor, readout: Tensor) -> Tensor:
+    def _project(self, ahead: CellsSince, t: Tensor, readout: Tensor) -> Tensor:
         """The products of h̄(t) with the rows of ``readout``, [R(, N), rows]."""
         cells, elapsed = ahead.cells, self._elapsed(ahead, t)
         if t.dim() == 1:
             return hidden_at(cells, elapsed) @ readout.t()
         return project(cells, elapsed, readout)
 
-    def start_tilt(self, ahead: Ahead) -> Tensor:
+    def start_tilt(self, ahead: CellsSince) -> Tensor:
         """A readout of h̄(0), [R, K+1]."""
-        zero = torch.zeros_like(ahead.right)
+        zero = torch.zeros_like(ahead.time)
         return hidden_at(ahead.cells, self._elapsed(ahead, zero)) @ self.start_readout.t()
 
-    def _elapsed(self, ahead: Ahead, t: Tensor) -> Tensor:
-        right = ahead.right if t.dim() == 1 else ahead.right[:, None]
+    def _elapsed(self, ahead: CellsSince, t: Tensor) -> Tensor:
+        right = ahead.time if t.dim() == 1 else ahead.time[:, None]  # h̄ was read backwards, from there
         return ((right - t) / self.time_scale).to(self.readout.dtype)
+
+
+class Mixing(nn.Module):
+    """``units`` that see the model's features h(t) and h̄(t) at once: w_k · tanh(P h + Q h̄ + b)."""
+
+    def __init__(self, num_features: int, hidden_size: int, units: int, num_types: int) -> None:
+        super().__init__()
+        self.past = nn.Linear(num_features, units)  # P and b
+        self.future = nn.Linear(hidden_size, units, bias=False)  # Q
+        self.readout = nn.Linear(units, num_types, bias=False)  # w
+        with torch.no_grad():
+            self.readout.weight.mul_(0.1)  # training starts near filtering
+
+    def forward(self, past: Tensor, ahead: Tensor) -> Tensor:
+        """From h(t) [..., F] and Q h̄(t) [..., W], [..., K]."""
+        return self.readout(torch.tanh(self.past(past) + ahead))
+
+    def bound(self, past: tuple[Tensor, Tensor], future: tuple[Tensor, Tensor]) -> Tensor:
+        """An upper bound for h and h̄ that lie within these ranges, [..., F] and [..., D'] each; slack covers rounding.
+
+        Each sum before tanh then lies within an interval, and tanh is increasing.
+        """
+        eps = torch.finfo(past[0].dtype).eps
+        least, most = (a + b for a, b in zip(_within(self.past, past), _within(self.future, future), strict=True))
+        size = 1 + sum(_reach(layer, ends) for layer, ends in ((self.past, past), (self.future, future)))
+        return linear_bound(self.readout.weight, torch.tanh(least - 8 * eps * size), torch.tanh(most + 8 * eps * size))
+
+
+def _within(layer: nn.Linear, ends: tuple[Tensor, Tensor]) -> tuple[Tensor, Tensor]:
+    """The least and the most that a layer makes of inputs between both ``ends``, [..., W] each."""
+    low, high = ends
+    up, down = layer.weight.clamp(min=0).t(), layer.weight.clamp(max=0).t()
+    bias = 0.0 if layer.bias is None else layer.bias
+    return low @ up + high @ down + bias, high @ up + low @ down + bias
+
+
+def _reach(layer: nn.Linear, ends: tuple[Tensor, Tensor]) -> Tensor:
+    """How large its terms are, added up by size, [..., W]."""
+    reach = torch.maximum(ends[0].abs(), ends[1].abs()).clamp(min=1) @ layer.weight.abs().t()
+    return reach if layer.bias is None else reach + layer.bias.abs()

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
+from typing import Any
 
 import numpy as np
 import torch
@@ -33,19 +34,13 @@ class Diagnostics:
         """The diagnostics of parts of a set, in the order of the set."""
         width = max(p.ess.shape[1] for p in parts)
 
-        def joined(name: str) -> NDArray[np.float64]:
-            padded = [
-                np.pad(getattr(p, name), ((0, 0), (0, width - p.ess.shape[1])), constant_values=np.nan) for p in parts
-            ]
-            return np.concatenate(padded)[order]
+        def joined(name: str) -> NDArray[Any]:
+            arrays = [getattr(p, name) for p in parts]
+            if arrays[0].ndim == 2:
+                arrays = [np.pad(a, ((0, 0), (0, width - a.shape[1])), constant_values=np.nan) for a in arrays]
+            return np.concatenate(arrays)[order]
 
-        return cls(
-            joined("ess"),
-            joined("ancestors"),
-            np.concatenate([p.resamplings for p in parts])[order],
-            np.concatenate([p.largest_weight for p in parts])[order],
-            np.concatenate([p.accepted for p in parts])[order],
-        )
+        return cls(*(joined(field.name) for field in fields(cls)))
 
     @property
     def final_ess(self) -> NDArray[np.float64]:
@@ -84,9 +79,7 @@ class Diagnostics:
             "Use more particles, or a smoothing proposal trained for these missing rates.",
         )
         complain(
-            fine & (self.largest_weight > 0.5),
-            "one particle has more than half of the weight.",
-            "Use more particles.",
+            fine & (self.largest_weight > 0.5), "one particle has more than half of the weight.", "Use more particles."
         )
         complain(
             fine & past_is_thin & (self.final_ess >= 5),

@@ -1,8 +1,8 @@
-"""Impute: sample the posterior over the missing events of observed streams, many streams at a time."""
+"""Sample the posterior over the missing events of observed streams: all at once, or step by step."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 
 import numpy as np
@@ -13,18 +13,18 @@ from retrodict.errors import ModelError
 from retrodict.events.batch import batches_by_length, make_batch
 from retrodict.events.stream import EventStream
 from retrodict.events.stream_set import StreamSet
-from retrodict.models.base import Model
+from retrodict.models.quadrature import Integral
 from retrodict.proposals.base import Proposal
 from retrodict.random import stream_keys
-from retrodict.smc.compensator import Rule
 from retrodict.smc.diagnostics import Diagnostics, surviving_ancestors
 from retrodict.smc.engines import choose
 from retrodict.smc.islands import settle, unite
 from retrodict.smc.options import Options
+from retrodict.smc.particles import Result
 from retrodict.smc.posterior import Posterior, concatenate
 from retrodict.smc.propose import Sampler
 from retrodict.smc.rejuvenate import rejuvenate as move
-from retrodict.smc.result import Result
+from retrodict.smc.sampler import SequentialMonteCarlo, Step
 
 _MUCH = 200_000
 
@@ -39,7 +39,7 @@ def impute(
     engine: str = "auto",
     *,
     sampler: str | Sampler | None = None,
-    integral: Rule | None = None,
+    integral: Integral | None = None,
     islands: int = 1,
     rejuvenate: int = 0,
     rows: int | None = None,
@@ -51,10 +51,11 @@ def impute(
     ``proposal`` is a ``Filtering`` or a trained ``Smoothing``. ``resample`` names a scheme (multinomial, stratified,
     systematic, residual) used when the effective sample size falls below ``ess_threshold`` times the particles; None
     for none. Against degeneracy, ``islands`` splits the particles into independent runs combined by their evidence, and
-    ``rejuvenate`` moves every particle so many times afterwards (``smc/rejuvenate.py``); the default is neither.
+    ``rejuvenate`` is how often every particle is moved afterwards (``smc/rejuvenate.py``); the default is neither.
 
     ``engine`` names what runs it (torch, the reference; native, compiled for CPUs; triton, for GPUs), "auto" the
-    fastest that can; ``sampler`` how events are drawn from q (thinning, inversion), by default the engine's own.
+    fastest that can; ``sampler`` how events are drawn from q (thinning, inversion), by default the engine's own;
+    ``integral`` how intensities are integrated, ``rd.GaussLegendre(8)`` by default.
 
     A stream's particles depend on its id and the seed, not on the other streams. ``rows`` bounds how many
     particles are worked on at once, and a particle with more than ``max_events`` missing events raises a RunawayError:
@@ -66,7 +67,7 @@ def impute(
     if not (isinstance(rejuvenate, int) and rejuvenate >= 0):
         raise ModelError(f"rejuvenate must be a whole number of moves, but is {rejuvenate!r}.")
     model = proposal.model
-    observed = matched(observed, model)
+    observed = model.matched(observed)
     options = replace(options, particles=particles // islands)
     chosen = choose(engine, proposal, options)
     _ask_memory(observed, proposal, particles)
@@ -88,6 +89,41 @@ def impute(
     return concatenate(parts, observed, np.argsort(np.concatenate(groups), kind="stable"))
 
 
+def sweep(
+    observed: StreamSet | EventStream,
+    proposal: Proposal,
+    particles: int = 50,
+    seed: int = 0,
+    resample: str | None = "systematic",
+    ess_threshold: float = 0.5,
+    *,
+    sampler: str | Sampler | None = None,
+    integral: Integral | None = None,
+    max_events: int = 100_000,
+) -> Iterator[Step]:
+    """What ``rd.impute`` with the torch engine does, one observed event at a time; options are as there.
+
+    Step i has drawn the missing events up to observed event i of every stream, weighed and perhaps resampled the
+    particles, and read the event; a stream's last step takes it to its end. ``step.particles`` is what is carried on
+    and ``step.info`` what is only looked at (``smc/particles.py``, ``smc/sampler.py``).
+
+    >>> import retrodict as rd
+    >>> filtering = rd.Filtering(rd.Hawkes([0.2, 0.1], [[0.0, 0.9], [0.0, 0.0]], 2.0), rd.ByType([1.0, 0.0]))
+    >>> stream = rd.EventStream([3.0, 7.0], [1, 1], end=10.0)
+    >>> for step in rd.sweep(stream, filtering, particles=1000):
+    ...     missing, weights = step.particles.counts, step.particles.log_weights.softmax(0)
+    ...     print(f"event {step.number}: {float(weights @ missing.double()):.2f} missing so far")
+    event 0: 0.77 missing so far
+    event 1: 1.59 missing so far
+    event 2: 1.68 missing so far
+    """
+    options = Options.of(particles, resample, ess_threshold, sampler, integral, max_events)
+    model = proposal.model
+    streams = model.matched(observed)
+    batch = make_batch(streams, dtype=model.dtype, device=model.device)
+    return SequentialMonteCarlo(batch, proposal, stream_keys(seed, streams.ids).to(model.device), options).steps()
+
+
 def _ask_memory(observed: StreamSet, proposal: Proposal, particles: int) -> None:
     """Refuse more particles than fit: their weights and counts, and the states of those of one stream."""
     state = 16 * proposal.model.num_features + 48 * proposal.model.num_types
@@ -95,13 +131,6 @@ def _ask_memory(observed: StreamSet, proposal: Proposal, particles: int) -> None
     _limits.ask_memory(
         need, f"{particles:,} particles of {len(observed):,} streams", "use fewer particles, or fewer streams at a time"
     )
-
-
-def matched(observed: StreamSet | EventStream, model: Model) -> StreamSet:
-    """Observed streams, or one alone, over the model's types and in its unit of time."""
-    if isinstance(observed, EventStream):
-        observed = StreamSet([observed], types=model.types or [str(k) for k in range(model.num_types)])
-    return model.matched(observed)
 
 
 def _posterior(observed: StreamSet, run: Result, proposal: Proposal) -> Posterior:

@@ -14,8 +14,8 @@ from torch import Tensor
 
 from retrodict.events.batch import Batch
 from retrodict.random import split
+from retrodict.smc.particles import Result, Sample, Trace
 from retrodict.smc.resampling import effective_size, log_mean
-from retrodict.smc.result import Result, Sample, Trace
 
 _ISLANDS = 1_000_000  # island j > 0 has this branch, plus j, of a stream's random numbers; island 0 has its own
 

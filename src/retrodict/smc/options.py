@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from retrodict.errors import ModelError
-from retrodict.smc.compensator import Quadrature, Rule
+from retrodict.models.quadrature import GaussLegendre, Integral
 from retrodict.smc.propose import SAMPLERS, Sampler
 from retrodict.smc.resampling import Scheme, find_scheme
+
+EIGHT_NODES = GaussLegendre(8)
 
 
 @dataclass(frozen=True)
@@ -18,7 +20,7 @@ class Options:
     scheme: Scheme | None = None  # how to resample; None: never
     ess_threshold: float = 0.5  # resample when the effective sample size is below this share of the particles
     sampler: Sampler | None = None  # how the next event is drawn from q; None: the engine's own choice
-    rule: Rule = field(default_factory=Quadrature)  # how the integrals of λ^p and λ^q are taken
+    integral: Integral = EIGHT_NODES  # how the integrals of λ^p and λ^q are taken
     max_events: int = 100_000  # a particle with more missing events raises a RunawayError
 
     @classmethod
@@ -28,7 +30,7 @@ class Options:
         resample: str | None,
         ess_threshold: float,
         sampler: str | Sampler | None,
-        integral: Rule | None,
+        integral: Integral | None,
         max_events: int,
     ) -> Options:
         """From names and defaults, as users give them."""
@@ -36,8 +38,10 @@ class Options:
             raise ModelError(f"particles must be a positive whole number, but is {particles!r}.")
         if isinstance(sampler, str) and sampler not in SAMPLERS:
             raise ModelError(f"unknown sampler {sampler!r}. Choose one of {', '.join(SAMPLERS)}.")
+        if integral is not None and (isinstance(integral, type) or not hasattr(integral, "nodes")):
+            raise ModelError(f"integral must be a rule such as rd.GaussLegendre(8), but is {integral!r}.")
         chosen = SAMPLERS[sampler] if isinstance(sampler, str) else sampler
-        return cls(particles, find_scheme(resample), ess_threshold, chosen, integral or Quadrature(), max_events)
+        return cls(particles, find_scheme(resample), ess_threshold, chosen, integral or EIGHT_NODES, max_events)
 
 
 def runaway_message(most: int) -> str:

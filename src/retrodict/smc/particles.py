@@ -1,9 +1,9 @@
-"""The particles of B streams: R = B x M rows, row b M + m being particle m of stream b."""
+"""The particles of B streams: as Algorithm 1 carries them on, and as every engine gives them back."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
@@ -11,12 +11,40 @@ from torch import Tensor
 from retrodict.missingness.base import History
 from retrodict.models.state import put, take
 from retrodict.smc.resampling import log_mean
-from retrodict.smc.result import Sample
+
+
+class Sample(NamedTuple):
+    """The weighted particles of B streams, M each, with up to C missing events."""
+
+    times: Tensor  # [B, M, C] float64: when the missing events happened, since the start of the stream
+    types: Tensor  # [B, M, C] int64: their types
+    counts: Tensor  # [B, M] int64: how many there are; times and types beyond mean nothing
+    log_weights: Tensor  # [B, M] float64: log weights since the last resampling, not normalised
+    log_evidence: Tensor  # [B] float64: the estimate of log p(x)
+
+
+class Trace(NamedTuple):
+    """How a run went, only looked at: S - 1 observed events and the end."""
+
+    ess: Tensor  # [B, S] float64: effective sample size there, before resampling; NaN beyond a stream's end
+    parents: Tensor  # [B, S, M] int32: the particle that each particle was copied from there; itself where it was not
+    resampled: Tensor  # [B, S]: whether particles were resampled there
+    accepted: Tensor | None = None  # [B]: share of moves accepted, where particles were moved afterwards
+
+
+class Result(NamedTuple):
+    """What an engine gives back."""
+
+    sample: Sample
+    trace: Trace
 
 
 @dataclass
 class Particles:
-    """What Algorithm 1 carries on from one observed event to the next; changed in place."""
+    """What Algorithm 1 carries on from one observed event to the next; changed in place.
+
+    There are R = B M rows, row b M + m being particle m of stream b.
+    """
 
     state: Any  # the model's state after each row's last event, observed or missing
     history: History  # the mechanism's summary of each row's events, a tuple of tensors [R, ...]

@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import warnings
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -17,38 +18,30 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from retrodict.errors import DataError, DataNotice
+from retrodict.events.combine import combine
 from retrodict.events.stream import EventStream
 from retrodict.events.stream_set import StreamSet, describe_types
+from retrodict.models.base import Model
+from retrodict.models.simulate import simulate
 from retrodict.smc.diagnostics import Diagnostics
+from retrodict.smc.posterior_folder import read_posterior, save_posterior
 
 if TYPE_CHECKING:
     import pandas as pd
 
-    from retrodict.models.base import Model
 
-
+@dataclass(eq=False, repr=False)
 class Posterior:
-    """M weighted particles for each of N observed streams.
+    """M weighted particles for each of N observed streams, with E missing events in all."""
 
-    ``all_weights`` [N, M] add up to one for each stream; ``log_evidence`` [N] is log p(observed); particle m of stream
-    i owns events ``offsets[i M + m] : offsets[i M + m + 1]`` of ``event_times`` and ``event_types``; ``diagnostics``
-    tells how far to trust it.
-    """
-
-    def __init__(
-        self,
-        observed: StreamSet,
-        event_times: NDArray[np.float64],
-        event_types: NDArray[np.int64],
-        offsets: NDArray[np.int64],
-        weights: NDArray[np.float64],
-        log_evidence: NDArray[np.float64],
-        diagnostics: Diagnostics,
-        model: Model | None = None,
-    ) -> None:
-        self.observed, self.model = observed, model
-        self.event_times, self.event_types, self.offsets = event_times, event_types, offsets
-        self.all_weights, self.log_evidence, self.diagnostics = weights, log_evidence, diagnostics
+    observed: StreamSet  # the N streams
+    event_times: NDArray[np.float64]  # [E]: when missing events happened
+    event_types: NDArray[np.int64]  # [E]: their types
+    offsets: NDArray[np.int64]  # [N M + 1]: particle m of stream i owns events offsets[i M + m] : offsets[i M + m + 1]
+    all_weights: NDArray[np.float64]  # [N, M]: they add up to one for each stream
+    log_evidence: NDArray[np.float64]  # [N]: log p(observed)
+    diagnostics: Diagnostics  # how far to trust it
+    model: Model | None = None  # what to forecast with
 
     @property
     def num_particles(self) -> int:
@@ -141,8 +134,6 @@ class Posterior:
 
     def complete(self, missing: StreamSet) -> StreamSet:
         """Observed and missing events together."""
-        from retrodict.events.combine import combine
-
         return combine(self.observed, missing)[0]
 
     def forecast(self, until: float, seed: int = 0) -> tuple[StreamSet, NDArray[np.float64]]:
@@ -150,8 +141,6 @@ class Posterior:
 
         The streams come particle by particle, stream after stream, with ids "id/m".
         """
-        from retrodict.models.simulate import simulate
-
         if self.model is None:
             raise DataError("this posterior has no model to go on with", remedy="set posterior.model, or impute again")
         histories = []
@@ -225,8 +214,6 @@ class Posterior:
 
     def save(self, directory: str | os.PathLike[str]) -> Path:
         """Write the posterior into a folder of Parquet files."""
-        from retrodict.smc.store import save_posterior
-
         return save_posterior(self, directory)
 
     def warn(self) -> None:
@@ -277,6 +264,11 @@ class Posterior:
         return StreamSet.trusted(
             self.event_times[events], self.event_types[events], offsets, o.starts, o.ends, o.ids, o.types, axis=o.axis
         )
+
+
+def load_posterior(directory: str | os.PathLike[str]) -> Posterior:
+    """Read a posterior that ``Posterior.save`` wrote; it has no model to forecast with until one is set."""
+    return Posterior(*read_posterior(directory))
 
 
 def concatenate(parts: Sequence[Posterior], observed: StreamSet, order: NDArray[np.int64]) -> Posterior:

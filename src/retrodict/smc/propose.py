@@ -69,7 +69,6 @@ class Sampler(Protocol):
 
     def step(self, ask: Ask) -> Drawn:
         """One round for R rows."""
-        ...
 
 
 @dataclass(frozen=True)

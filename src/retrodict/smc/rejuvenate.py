@@ -1,4 +1,4 @@
-"""Bring particles apart again that resampling made alike: Metropolis-Hastings moves within windows.
+"""Make particles differ again after resampling: Metropolis-Hastings moves within windows.
 
 Resampling leaves few distinct histories of the early part of a stream. A move picks a window of time for each particle,
 draws the missing events there afresh from q (which reads the observed future) and keeps the rest:
@@ -20,11 +20,10 @@ from torch import Tensor
 from retrodict.events.batch import Batch
 from retrodict.proposals.base import Proposal
 from retrodict.random import split, uniform
-from retrodict.smc.compensator import Quadrature
-from retrodict.smc.options import Options
+from retrodict.smc.options import EIGHT_NODES, Options
+from retrodict.smc.particles import Result, Sample, Trace
 from retrodict.smc.propose import Thinning
 from retrodict.smc.resampling import systematic
-from retrodict.smc.result import Result, Sample, Trace
 from retrodict.smc.script import Replay, Script
 
 _MOVES = 7  # a branch of each stream's random numbers; round r has branch r of it
@@ -44,7 +43,7 @@ def rejuvenate(observed: Batch, run: Result, proposal: Proposal, keys: Tensor, r
     whole = observed.durations[:, None]
     accepted = torch.zeros(B, dtype=torch.float64, device=keys.device)
     # Exact draws and exact integrals: with random points each round would be after another posterior.
-    plain = replace(options, particles=2 * M, scheme=None, sampler=Thinning(), rule=Quadrature())
+    plain = replace(options, particles=2 * M, scheme=None, sampler=Thinning(), integral=EIGHT_NODES)
     for r in range(rounds):
         at = split(keys, 8 + r)
         u = [uniform(split(at, branch)[:, None], number) for branch in (_WHERE, _WIDTH, _ACCEPT)]

@@ -21,17 +21,16 @@ from torch import Tensor
 from retrodict.errors import RunawayError
 from retrodict.events.batch import Batch
 from retrodict.missingness.base import Context
+from retrodict.models.quadrature import Pieces, place_nodes
 from retrodict.models.state import take
 from retrodict.models.thinning import categorical
 from retrodict.proposals.base import Proposal
 from retrodict.proposals.intensity import Rates
 from retrodict.random import split, uniform
-from retrodict.smc.compensator import Segments
 from retrodict.smc.options import Options, runaway_message
-from retrodict.smc.particles import Particles
+from retrodict.smc.particles import Particles, Result, Trace
 from retrodict.smc.propose import Ask, Drawn, Thinning, Varying
 from retrodict.smc.resampling import effective_size, log_mean
-from retrodict.smc.result import Result, Trace
 
 _START, _RESAMPLE, _PARTICLE = 3, 6, 8  # branches of each stream's random numbers; particle m has branch 8 + m
 
@@ -164,7 +163,7 @@ class SequentialMonteCarlo:
         rows, p = at.rows, self.particles
         stop = torch.where(drawn.found, drawn.time, at.right)
         pieces = self._pieces(i, at, stop)
-        times, weights = self.options.rule.nodes(at.state.time, stop, pieces)
+        times, weights = place_nodes(self.options.integral, pieces)
         rates = self.proposal.rates(at.state, at.ahead, torch.cat([times, stop[:, None]], 1), at.context)
         area_p = (rates.model[:, :-1].sum(-1).double() * weights).sum(1)
         own = (rates.model[:, -1] * rates.missing[:, -1]).gather(1, drawn.type[:, None])[:, 0]
@@ -176,7 +175,7 @@ class SequentialMonteCarlo:
         if int(p.counts.max()) > self.options.max_events:
             raise RunawayError(runaway_message(self.options.max_events))
 
-    def of_q(self, at: Place, drawn: Drawn, rates: Rates, weights: Tensor, pieces: Segments) -> tuple[Tensor, Tensor]:
+    def of_q(self, at: Place, drawn: Drawn, rates: Rates, weights: Tensor, pieces: Pieces) -> tuple[Tensor, Tensor]:
         """∫ λ^q over the piece and log λ^q of the event at its end, [R] each."""
         if drawn.area is not None and drawn.log_rate is not None:  # of an interpolant, which is what was drawn from
             return drawn.area, drawn.log_rate
@@ -263,9 +262,10 @@ class SequentialMonteCarlo:
         history = tuple(field[rows] for field in self.particles.history)
         return Context(o.starts[stream], o.ids[stream], state, o.durations[stream], history)
 
-    def _pieces(self, i: int, at: Place, stop: Tensor) -> Segments:
-        """The segment each row's piece is in, and where in the piece missing rates jump or bend."""
+    def _pieces(self, i: int, at: Place, stop: Tensor) -> Pieces:
+        """Each row's piece since its last event, and where in it missing rates jump or bend."""
         stream = self.stream[at.rows]
         left = self.edges[stream, i - 1] if i else torch.zeros_like(at.right)
-        breaks = self.proposal.missingness.breaks(at.state.time, stop, at.context)
-        return Segments(torch.full_like(stream, i), left, at.right, self.keys[stream], breaks)
+        start, number = at.state.time, torch.full_like(stream, i)
+        breaks = self.proposal.missingness.breaks(start, stop, at.context)
+        return Pieces(start, stop, number, left, at.right, self.keys[stream], breaks)

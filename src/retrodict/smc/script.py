@@ -7,15 +7,15 @@ whole stream over q of the window alone: what moving a particle within a window 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import torch
 from torch import Tensor
 
 from retrodict.events.batch import Batch
+from retrodict.models.quadrature import Pieces, place_nodes
 from retrodict.proposals.base import Proposal
 from retrodict.proposals.intensity import Rates
-from retrodict.smc.compensator import Segments
 from retrodict.smc.options import Options
 from retrodict.smc.propose import Drawn
 from retrodict.smc.sampler import Place, SequentialMonteCarlo
@@ -109,11 +109,12 @@ class Replay(SequentialMonteCarlo):
         fresh = super().next_event(self._some(at, here)._replace(right=reach[here]))
         return Drawn(*(old.index_put((here,), new) for old, new in zip(told[:5], fresh[:5], strict=True)))
 
-    def of_q(self, at: Place, drawn: Drawn, rates: Rates, weights: Tensor, pieces: Segments) -> tuple[Tensor, Tensor]:
+    def of_q(self, at: Place, drawn: Drawn, rates: Rates, weights: Tensor, pieces: Pieces) -> tuple[Tensor, Tensor]:
         """Of what lies in the window alone."""
         stop = torch.where(drawn.found, drawn.time, at.right)
         _, log_q = super().of_q(at, drawn, rates, weights, pieces)
-        times, weights = self.options.rule.nodes(*self.script.clip(at.rows, at.state.time, stop), pieces)
+        start, stop_here = self.script.clip(at.rows, at.state.time, stop)
+        times, weights = place_nodes(self.options.integral, replace(pieces, start=start, stop=stop_here))
         own = self.proposal.rates(at.state, at.ahead, times, at.context).proposal
         area = (own.sum(-1).double() * weights).sum(1)
         return area, torch.where(self.script.counts_at(at.rows, stop), log_q, 0.0)

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from retrodict.errors import ModelError
-from retrodict.smc.posterior import Posterior
+
+if TYPE_CHECKING:
+    from retrodict.smc.posterior import Posterior
+
+_OF_A_STREAM = ("first_time", "last_time", "log_evidence", "final_ess", "observed_count")
 
 
 def to_arviz(posterior: Posterior, draws: int, seed: int) -> Any:
@@ -34,13 +38,6 @@ def to_arviz(posterior: Posterior, draws: int, seed: int) -> Any:
             "observed_count": posterior.observed.lengths,
         },
         coords={"stream": [str(i) for i in posterior.observed.ids], "type": list(posterior.observed.types)},
-        dims={
-            "count": ["stream", "type"],
-            "first_time": ["stream"],
-            "last_time": ["stream"],
-            "log_evidence": ["stream"],
-            "final_ess": ["stream"],
-            "observed_count": ["stream"],
-        },
+        dims={"count": ["stream", "type"], **{name: ["stream"] for name in _OF_A_STREAM}},
         attrs={"created_by": "retrodict", "particles": posterior.num_particles},
     )

@@ -3,7 +3,7 @@
     Div = β KL(p ‖ q) + (1 - β) KL(q ‖ p)                                                  equation (8)
 
 Both divergences are known up to a constant of the data, log p(x) or the posterior's entropy, which training does not
-need. ``train/streams.py`` says which complete streams are trained on, ``train/censored.py`` how events are hidden.
+need. ``train/streams.py`` says which complete streams are trained on; their events are hidden afresh every epoch.
 """
 
 from __future__ import annotations
@@ -18,17 +18,19 @@ from torch import Tensor
 
 from retrodict.errors import ModelError
 from retrodict.events.batch import Batch, batches_by_length
-from retrodict.events.pairs import PairBatch, pairs_of_draws
+from retrodict.events.combine import observed_first
+from retrodict.events.pairs import PackedPairs, PairBatch, pairs_of_draws
 from retrodict.events.stream_set import StreamSet
 from retrodict.models.quadrature import GaussLegendre, Integral, Stratified
 from retrodict.proposals.base import Proposal
+from retrodict.random import split, stream_keys
 from retrodict.smc.options import Options
 from retrodict.smc.propose import Thinning
 from retrodict.smc.sampler import SequentialMonteCarlo
-from retrodict.train.censored import CensoredObjective
-from retrodict.train.objective import epoch_seed
+from retrodict.train.objective import Objective, epoch_seed
 from retrodict.train.streams import LearnFrom, TrainingStreams
 
+_DEV_MASK = 999_999_937  # the seed of the one mask that dev streams keep
 _POINTS = 2_000_000_000_000  # added to the seed of an epoch's masks gives the seed of its integration points
 
 
@@ -60,13 +62,13 @@ def exclusive(
     return (excess.to(log_q.dtype) + surrogate - surrogate.detach()).mean(1)
 
 
-class Divergence(CensoredObjective):
+class Divergence(Objective):
     """Minimise β KL(p ‖ q) + (1 - β) KL(q ‖ p), up to a constant, over complete streams and their masks.
 
     ``beta`` 1 is the inclusive divergence alone, which the paper ended up with. ``learn_from`` and ``redraw`` choose
     the complete streams (``train/streams.py``; ``docs/imputation.md`` says what each choice gains). ``fresh_masks``
-    hides other events every epoch (the paper uses one mask throughout). The exclusive part takes ``draws`` draws a
-    stream (1 is the paper's form).
+    hides other events every epoch (the paper uses one mask throughout); masks and random keys are functions of seed and
+    epoch alone. The exclusive part takes ``draws`` draws a stream (1 is the paper's form).
     """
 
     def __init__(
@@ -87,9 +89,14 @@ class Divergence(CensoredObjective):
         if not (isinstance(draws, int) and draws > 0):
             raise ModelError(f"draws must be a positive whole number, but is {draws!r}.")
         self.streams = TrainingStreams(proposal.model, train, dev, learn_from, seed, redraw)
-        super().__init__(proposal, train, dev, seed, self.streams.scored)
-        self.proposal = proposal
+        self.module = self.proposal = proposal
+        self.train, self.dev, self.seed = train, dev, seed
         self.beta, self.fresh_masks, self.num_draws = beta, fresh_masks, draws
+        self.mechanism, scored = proposal.missingness, self.streams.scored
+        self._dev = observed_first(scored, self.mechanism.hide(scored, _DEV_MASK))
+        self._censored: tuple[StreamSet, NDArray[np.bool_]] | None = None  # this epoch's streams, and what is hidden
+        self._packed: dict[tuple[bool, torch.device], PackedPairs] = {}
+        self._epoch = 0
         self._points: torch.Generator | None = None  # of this epoch's integrals
 
     def options(self) -> dict[str, Any]:
@@ -106,9 +113,24 @@ class Divergence(CensoredObjective):
 
     def epoch_batches(self, batch_size: int, seed: int, epoch: int) -> list[NDArray[np.int64]]:
         """Censor this epoch's streams; a function of seed and epoch alone (on one kind of device, if p draws them)."""
-        streams, self._points = self.streams.of_epoch(epoch), None
-        self.censor(streams, epoch, fresh=self.fresh_masks)
+        streams, self._points, self._epoch = self.streams.of_epoch(epoch), None, epoch
+        mask_seed = epoch_seed(self.seed, epoch if self.fresh_masks else 0)
+        self._censored = observed_first(streams, self.mechanism.hide(streams, mask_seed))
+        self._packed = {key: packed for key, packed in self._packed.items() if key[0]}
         return batches_by_length(streams.lengths, batch_size, np.random.default_rng([seed, epoch]))
+
+    def dev_batches(self, batch_size: int) -> list[NDArray[np.int64]]:
+        """The scored streams once."""
+        return batches_by_length(self.streams.scored.lengths, batch_size)
+
+    def batch(self, index: NDArray[np.int64], epoch: int | None) -> PairBatch:
+        """Observed and missing events of some of the streams."""
+        key = epoch is None, self.device
+        if key not in self._packed:
+            pair = self._dev if epoch is None else self._censored
+            assert pair is not None
+            self._packed[key] = PackedPairs(*pair, self.device)
+        return self._packed[key].batch(index, self.proposal.model.dtype)
 
     def name_of(self, index: int) -> Hashable:
         """A training stream, or one that was drawn."""
@@ -120,8 +142,9 @@ class Divergence(CensoredObjective):
         if self.beta > 0:
             total = total + self.beta * inclusive(self.proposal, batch, self._integral(training)).sum()
         if self.beta < 1:
-            keys, integral = self.keys(batch, training), self._integral(training)
-            drawn = exclusive(self.proposal, batch.observed, keys, self.num_draws, integral)
+            keys = stream_keys(self.seed, batch.index.tolist()).to(batch.durations.device)
+            keys = split(keys, 1 + self._epoch if training else 0)  # new ones every epoch, the same ones on dev
+            drawn = exclusive(self.proposal, batch.observed, keys, self.num_draws, self._integral(training))
             total = total + (1 - self.beta) * drawn.sum()
         return total, batch.missing.sum()
 

@@ -1,12 +1,12 @@
 """Monte Carlo EM: learn a model from incomplete streams (the paper, section H).
 
 E-step, at the start of every epoch: particles of the missing events of every incomplete stream, from the posterior
-under the model as it is, by smoothing (the smoother learns along) or filtering. M-step, the epoch itself: the
+under the current model, by smoothing (the smoother is trained along) or filtering. M-step, the epoch itself: the
 likelihood of the streams completed by weighted draws, together with streams that were complete to begin with.
 
     log p(x) >= E_q [log p(x, z) + log p_miss - log q(z)]                                 the ELBO, raised by both steps
 
-What counts on dev is the evidence, log p(x) per observed event. The smoother is taught on the completed streams,
+What counts on dev is the evidence, log p(x) per observed event. The smoother is trained on the completed streams,
 censored afresh, so that it follows the model. Where the mechanism is learned too, its rates follow from the same draws.
 """
 
@@ -37,7 +37,7 @@ from retrodict.proposals import Filtering, Proposal, Smoothing
 from retrodict.smc.impute import impute
 from retrodict.smc.posterior import Posterior
 from retrodict.train.mechanism import Completion, completions, maximise
-from retrodict.train.objective import Objective, epoch_seed
+from retrodict.train.objective import Objective, add_streams, epoch_seed
 
 _DEV_SEED = 999_999_937
 
@@ -74,13 +74,13 @@ class Learner(nn.Module):
         return isinstance(self.proposal, Smoothing)
 
     def refresh(self) -> Proposal:
-        """The proposal for the model as it is now."""
+        """The proposal for the current model."""
         self.proposal.model.load_state_dict(self.model.state_dict())
         return self.proposal
 
     @property
     def missing(self) -> Missingness:
-        """The mechanism as it is now."""
+        """The current mechanism."""
         return self.proposal.missingness
 
     def learn_missing(self, completed: list[Completion]) -> None:
@@ -98,33 +98,15 @@ class Learner(nn.Module):
 
 
 @dataclass(frozen=True)
-class Completed:
+class Completed(PairBatch):
     """B completed streams, censored afresh, and how much each counts [B]."""
 
-    pairs: PairBatch
     weights: Tensor
-
-    @property
-    def index(self) -> Tensor:
-        """[B]."""
-        return self.pairs.index
-
-    @property
-    def durations(self) -> Tensor:
-        """[B]."""
-        return self.pairs.durations
 
     @property
     def num_events(self) -> int:
         """Events of the completed streams."""
-        return self.pairs.complete.num_events
-
-
-@dataclass(frozen=True)
-class Held:
-    """Dev streams to be scored by their evidence."""
-
-    observed: StreamSet
+        return self.complete.num_events
 
 
 class ExpectationMaximisation(Objective):
@@ -168,13 +150,7 @@ class ExpectationMaximisation(Objective):
         """Of all streams, complete ones too."""
         digest = hashlib.blake2b(super().fingerprint().encode(), digest_size=8)
         if self.complete is not None:
-            for array in (
-                self.complete.event_times,
-                self.complete.event_types,
-                self.complete.offsets,
-                self.complete.ends,
-            ):
-                digest.update(np.ascontiguousarray(array).tobytes())
+            add_streams(digest, self.complete, "event_times", "event_types", "offsets", "ends")
         return digest.hexdigest()
 
     def metrics(self) -> dict[str, float]:
@@ -186,7 +162,7 @@ class ExpectationMaximisation(Objective):
         return {"train_evidence": self.evidence, "dev_elbo": float(elbo.sum()) / per_event}
 
     def epoch_batches(self, batch_size: int, seed: int, epoch: int) -> list[NDArray[np.int64]]:
-        """The E-step: complete the streams, under the model as it is; a function of the weights, seed and epoch."""
+        """The E-step: complete the streams under the current model; a function of the weights, seed and epoch."""
         if self._ready is not None and self._ready[0] == epoch:
             return self._ready[1]
         number = epoch_seed(self.seed, epoch)
@@ -220,28 +196,28 @@ class ExpectationMaximisation(Objective):
             counts = np.bincount(first_types(streams) + 1, self._weights, streams.num_types + 1) + 0.5
             atom.log_probs.copy_(torch.as_tensor(np.log(counts / counts.sum())))
 
-    def batch(self, index: NDArray[np.int64], epoch: int | None) -> Completed | Held:
+    def batch(self, index: NDArray[np.int64], epoch: int | None) -> Completed | StreamSet:
         """Completed streams; dev streams as they are."""
         if epoch is None:
-            return Held(self.dev[index])
+            return self.dev[index]
         assert self._packed is not None
         dtype = self.learner.model.dtype
-        return Completed(
-            self._packed.batch(index, dtype), torch.as_tensor(self._weights[index], dtype=dtype, device=self.device)
-        )
+        pairs = self._packed.batch(index, dtype)
+        weights = torch.as_tensor(self._weights[index], dtype=dtype, device=self.device)
+        return Completed(pairs.complete, pairs.missing, pairs.observed, weights)
 
-    def loss(self, batch: Completed | Held, training: bool) -> tuple[Tensor, Tensor]:
+    def loss(self, batch: Completed | StreamSet, training: bool) -> tuple[Tensor, Tensor]:
         """-log p of completed streams, and -log q of what was hidden from them anew; on dev, -log p(x)."""
-        if isinstance(batch, Held):
+        if isinstance(batch, StreamSet):
             self.learner.refresh()
-            posterior = self._impute(batch.observed, self.particles, _DEV_SEED)
+            posterior = self._impute(batch, self.particles, _DEV_SEED)
             self._check(posterior)
-            return -torch.as_tensor(posterior.log_evidence.sum()), torch.tensor(batch.observed.num_events)
+            return -torch.as_tensor(posterior.log_evidence.sum()), torch.tensor(batch.num_events)
         integral, model = GaussLegendre(4), self.learner.model
-        total = -(batch.weights * model.batch_log_likelihood(batch.pairs.complete, integral)).sum()
+        total = -(batch.weights * model.batch_log_likelihood(batch.complete, integral)).sum()
         if self.learner.has_smoother:
-            total = total - (batch.weights * self.learner.proposal.batch_log_prob(batch.pairs, integral)).sum()
-        return total, (batch.weights[:, None] * batch.pairs.complete.mask).sum().round()
+            total = total - (batch.weights * self.learner.proposal.batch_log_prob(batch, integral)).sum()
+        return total, (batch.weights[:, None] * batch.complete.mask).sum().round()
 
     def name_of(self, index: int) -> Hashable:
         """A stream's id, and the number of the draw that completes it; complete streams come last."""
@@ -253,7 +229,7 @@ class ExpectationMaximisation(Objective):
         return super().events_per_stream() / self.num_draws
 
     def _check(self, posterior: Posterior) -> None:
-        """Streams that cannot have come about teach nothing."""
+        """Refuse streams that the model and the mechanism give no probability."""
         impossible = np.flatnonzero(~np.isfinite(posterior.log_evidence))
         if len(impossible):
             raise ModelError(

@@ -27,14 +27,15 @@ from retrodict import _limits
 from retrodict.errors import DataError, DataNotice, ModelError
 from retrodict.events.lock import lock_folder
 from retrodict.events.stream_set import StreamSet
+from retrodict.missingness.base import Missingness
 from retrodict.models.base import Model
-from retrodict.models.store import load_model
-from retrodict.models.tensors import digest
+from retrodict.models.model_folder import load_model
+from retrodict.models.tensors import weights_digest
 from retrodict.proposals.base import Proposal
-from retrodict.proposals.store import load_proposal
+from retrodict.proposals.proposal_folder import load_proposal
 from retrodict.train.checkpoint import SafetensorsCheckpoints
 from retrodict.train.divergence import Divergence
-from retrodict.train.module import Fitting, Settings
+from retrodict.train.module import Settings, TrainingModule
 from retrodict.train.objective import Likelihood, Objective
 from retrodict.train.progress import EpochProgress
 from retrodict.train.run import Run
@@ -81,7 +82,7 @@ def fit(
     train, dev = check_data(train, dev, seed)
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
-        fitted, train = prepare(model, train)
+        fitted, train = model_for(model, train)
     _ask_memory(fitted.model if isinstance(fitted, Proposal) else fitted, train, batch_size)
     rate = fitted.learning_rate if learning_rate is None else learning_rate
     settings = Settings(batch_size, rate, patience, seed, weight_decay, averaging)
@@ -90,11 +91,9 @@ def fit(
         objective = Divergence(fitted, train, fitted.model.matched(dev), seed=seed, **options)
     else:
         objective = Likelihood(fitted, train, fitted.matched(dev), **options)
-    with contextlib.ExitStack() as stack:
-        folder = directory or stack.enter_context(tempfile.TemporaryDirectory())
-        stack.enter_context(lock_folder(folder))
+    with folder_of_run(directory) as folder:
         about = {"kind": fitted.kind, "config": rounded(fitted.config()), **_given(fitted)}
-        run = Run(Path(folder), objective, settings, about)
+        run = Run(folder, objective, settings, about)
         if resume and run.is_finished(epochs):
             warnings.warn(f"{folder}: this fit had finished; its model was loaded", DataNotice, stacklevel=2)
             if isinstance(fitted, Proposal):
@@ -103,14 +102,7 @@ def fit(
                 _become(fitted, load_model(folder))
             return fitted
         fitting = train_objective(
-            objective,
-            settings,
-            run,
-            epochs=epochs,
-            seconds=seconds,
-            resume=resume,
-            device=device,
-            progress=progress,
+            objective, settings, run, epochs=epochs, seconds=seconds, resume=resume, device=device, progress=progress
         )
         if directory is not None:
             fitted.save(folder)
@@ -128,12 +120,12 @@ def train_objective(
     resume: bool = True,
     device: str = "auto",
     progress: bool = True,
-) -> Fitting:
+) -> TrainingModule:
     """Train whatever the objective holds, in place, ending with its best weights; the run keeps the files."""
     module = objective.module
     home = next(module.parameters()).device
     checkpoint = run.begin(resume)
-    fitting = Fitting(objective, settings)
+    fitting = TrainingModule(objective, settings)
     callbacks: list[pl.Callback] = []
     if progress:
         callbacks.append(EpochProgress(epochs))
@@ -145,7 +137,7 @@ def train_objective(
             max_epochs=epochs,
             accelerator="gpu" if _device(device) == "cuda" else "cpu",
             devices=1,
-            callbacks=[*callbacks, *run.callbacks()],
+            callbacks=[*callbacks, run.callback()],
             logger=False,
             plugins=[SafetensorsCheckpoints()],
             reload_dataloaders_every_n_epochs=1,
@@ -159,7 +151,7 @@ def train_objective(
             _run_trainer(trainer, fitting, checkpoint)
     module.to(home)
     best = SafetensorsCheckpoints().load_checkpoint(run.best)
-    # Of the best epoch, also what is not trained by steps: an atom at the start, rates that EM learned.
+    # The best epoch's checkpoint also has what gradient steps do not train: the start atom, rates learned by EM.
     prefix = "trained."
     module.load_state_dict({k.removeprefix(prefix): v for k, v in best["state_dict"].items() if k.startswith(prefix)})
     with torch.no_grad():
@@ -182,7 +174,7 @@ class _Deadline(pl.Callback):
         trainer.should_stop = trainer.should_stop or time.perf_counter() >= self.end
 
 
-def prepare(
+def model_for(
     model: Model | Proposal | type[Model] | Callable[[StreamSet], Model], train: StreamSet
 ) -> tuple[Model | Proposal, StreamSet]:
     """The model to train, sized and scaled for the streams, and the streams as it takes them."""
@@ -201,7 +193,7 @@ def prepare(
 
 
 def _ask_memory(model: Model, train: StreamSet, batch_size: int) -> None:
-    """Refuse a fit whose steps would not fit into the memory, and say so where they take much of it."""
+    """Refuse a fit whose steps need more memory than there is; say so where they need much."""
     longest = int(train.lengths.max(initial=0))
     streams = min(batch_size, len(train))
     need = model.step_memory(streams, longest)
@@ -220,7 +212,7 @@ def _device(name: str) -> str:
     return name if name != "auto" else "cuda" if torch.cuda.is_available() else "cpu"
 
 
-def _run_trainer(trainer: pl.Trainer, fitting: Fitting, checkpoint: Path | None) -> None:
+def _run_trainer(trainer: pl.Trainer, fitting: TrainingModule, checkpoint: Path | None) -> None:
     try:
         trainer.fit(fitting, ckpt_path=checkpoint)
     except SystemExit as stop:
@@ -228,7 +220,7 @@ def _run_trainer(trainer: pl.Trainer, fitting: Fitting, checkpoint: Path | None)
         raise KeyboardInterrupt("training interrupted; repeat the call to resume") from stop
 
 
-def _record(fitting: Fitting, epochs: int, seconds: float) -> dict[str, Any]:
+def _record(fitting: TrainingModule, epochs: int, seconds: float) -> dict[str, Any]:
     """How the fit went, for the saved model."""
     best = min(fitting.history, key=lambda row: row["dev_loss"])
     done = len(fitting.history)
@@ -247,8 +239,17 @@ def _record(fitting: Fitting, epochs: int, seconds: float) -> dict[str, Any]:
     }
 
 
+@contextlib.contextmanager
+def folder_of_run(directory: str | os.PathLike[str] | None) -> Iterator[Path]:
+    """The directory, locked; a temporary one for None."""
+    with contextlib.ExitStack() as stack:
+        folder = Path(directory or stack.enter_context(tempfile.TemporaryDirectory()))
+        stack.enter_context(lock_folder(folder))
+        yield folder
+
+
 def check_settings(**counts: int) -> None:
-    """Numbers of which there must be at least one."""
+    """Refuse counts below one."""
     for name, value in counts.items():
         if value < 1:
             raise ModelError(f"{name} must be at least 1, but is {value}.")
@@ -271,17 +272,22 @@ def check_data(train: StreamSet, dev: StreamSet | None, seed: int) -> tuple[Stre
     return train, dev
 
 
+def mechanism_config(missing: Missingness) -> dict[str, Any]:
+    """A mechanism for a run's identity; empty for one that cannot be saved."""
+    try:
+        return missing.config()
+    except ModelError:
+        return {}
+
+
 def _given(fitted: Model | Proposal) -> dict[str, Any]:
     """What a proposal is fitted for and does not change: its mechanism and its model, a part of the run's identity."""
     if not isinstance(fitted, Proposal):
         return {}
     trained = {name for name, parameter in fitted.named_parameters() if parameter.requires_grad}
     given = {name: value for name, value in fitted.state_dict().items() if name not in trained}
-    try:
-        mechanism = fitted.missingness.config()
-    except ModelError:  # a mechanism that cannot be saved: nor will the proposal be
-        mechanism = {}
-    return {"model and mechanism": {"weights": digest(given), "missingness": mechanism}}
+    mechanism = mechanism_config(fitted.missingness)
+    return {"model and mechanism": {"weights": weights_digest(given), "missingness": mechanism}}
 
 
 def _become(model: Model | Proposal, loaded: Model | Proposal) -> None:
@@ -304,7 +310,7 @@ def rounded(value: Any) -> Any:
 
 @contextlib.contextmanager
 def _quiet() -> Iterator[None]:
-    """Keep Lightning's advertising and hints for its own users out of our users' terminals."""
+    """Keep Lightning's own hints out of the terminal."""
     loggers = [logging.getLogger(name) for name in ("pytorch_lightning", "lightning_fabric", "lightning.pytorch")]
     levels = [logger.level for logger in loggers]
     with warnings.catch_warnings():

@@ -2,26 +2,29 @@
 
 from __future__ import annotations
 
-import contextlib
 import copy
 import os
-import tempfile
 from collections.abc import Callable
 from dataclasses import dataclass
-from pathlib import Path
-from typing import Any
 
 import torch
 
 from retrodict.errors import ModelError
-from retrodict.events.lock import lock_folder
 from retrodict.events.stream_set import StreamSet
 from retrodict.missingness.base import Missingness
 from retrodict.missingness.spec import write_missing
 from retrodict.models.base import Model
 from retrodict.proposals import Proposal, Smoothing
 from retrodict.train.expectation import ExpectationMaximisation, Learner
-from retrodict.train.fitting import check_data, check_settings, prepare, rounded, train_objective
+from retrodict.train.fitting import (
+    check_data,
+    check_settings,
+    folder_of_run,
+    mechanism_config,
+    model_for,
+    rounded,
+    train_objective,
+)
 from retrodict.train.module import Settings
 from retrodict.train.run import Run
 
@@ -66,9 +69,9 @@ def fit_incomplete(
 ) -> Fitted:
     """Fit a model to incomplete ``streams``, whose events go missing by the mechanism ``missing``.
 
-    Streams that are known to be ``complete`` help. ``dev`` are incomplete streams, by whose evidence training stops
-    (a tenth of ``streams`` by default). With ``learn_missing`` the mechanism is a start, and learned too; that needs
-    complete streams, since from incomplete ones alone nobody can tell rare events from events often missed. To learn
+    Streams that are known to be ``complete`` help. ``dev`` are incomplete streams (a tenth of ``streams`` by default);
+    training stops when their evidence no longer improves. With ``learn_missing`` the mechanism is a starting point and
+    is learned too; that needs complete streams: incomplete ones alone cannot tell rare events from events often missed. To learn
     the mechanism for a model that is known, see ``rd.learn_missing``. The E-step takes ``particles`` a stream from a
     smoother with ``smoother_size`` cells (as many as the model's by default), or from ``filtering``. The rest is as in
     ``rd.fit``.
@@ -86,7 +89,7 @@ def fit_incomplete(
     train, dev = check_data(streams, dev, seed)
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
-        fitted, _ = prepare(model, complete if complete is not None else train)
+        fitted, _ = model_for(model, complete if complete is not None else train)
         assert isinstance(fitted, Model)
         train, dev = fitted.matched(train), fitted.matched(dev)
         size = None if filtering else smoother_size or getattr(fitted, "hidden_size", 32)
@@ -103,10 +106,9 @@ def fit_incomplete(
     )
     rate = fitted.learning_rate if learning_rate is None else learning_rate
     settings = Settings(batch_size, rate, patience, seed, 0.0, averaging)
-    with contextlib.ExitStack() as stack:
-        folder = Path(directory or stack.enter_context(tempfile.TemporaryDirectory()))
-        stack.enter_context(lock_folder(folder))
-        run = Run(folder, objective, settings, _about(fitted, missing))
+    with folder_of_run(directory) as folder:
+        about = {"config": rounded(fitted.config()), "missingness": rounded(mechanism_config(missing))}
+        run = Run(folder, objective, settings, {"kind": fitted.kind, **about})
         fitting = train_objective(
             objective, settings, run, epochs=epochs, resume=resume, device=device, progress=progress
         )
@@ -119,12 +121,3 @@ def fit_incomplete(
                 write_missing(learner.missing, folder / "missing.yaml")
             run.finish(len(fitting.history), stopped_early=len(fitting.history) < epochs)
     return Fitted(fitted, learner.missing, proposal, fitting.history)
-
-
-def _about(model: Model, missing: Missingness) -> dict[str, Any]:
-    """What is fitted, for the run's identity."""
-    try:
-        mechanism = missing.config()
-    except ModelError:
-        mechanism = {}
-    return {"kind": model.kind, "config": rounded(model.config()), "missingness": rounded(mechanism)}

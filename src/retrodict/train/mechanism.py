@@ -1,6 +1,6 @@
 """Learn how events go missing, with a model of complete streams that is known: Monte Carlo EM for the mechanism.
 
-E-step: draws of the missing events under the mechanism as it is. M-step: each event of a completed stream was seen or
+E-step: draws of the missing events under the current mechanism. M-step: each event of a completed stream was seen or
 not, so the likelihood is that of coin tosses with known faces, Σ log ρ over missing and Σ log (1 - ρ) over observed
 events. Rates by type are then shares of events; delays and networks are fitted by gradient steps.
 """
@@ -33,6 +33,7 @@ from retrodict.proposals.base import Proposal
 from retrodict.smc.impute import impute
 from retrodict.smc.posterior import Posterior
 from retrodict.train.fitting import check_settings
+from retrodict.train.objective import add_streams
 
 _LEAST = 1e-6  # rates that are learned stay this far from 0 and 1
 
@@ -145,8 +146,7 @@ def completions(posterior: Posterior, count: int, seed: int) -> list[Completion]
 def _identity(proposal: Proposal, streams: StreamSet, options: tuple[int, ...]) -> str:
     """A digest of what a run rests on, so that another one is not taken for it."""
     digest = hashlib.blake2b(repr((options, proposal.missingness)).encode(), digest_size=8)
-    for array in (streams.event_times, streams.event_types, streams.offsets, streams.ends):
-        digest.update(np.ascontiguousarray(array).tobytes())
+    add_streams(digest, streams, "event_times", "event_types", "offsets", "ends")
     for parameter in proposal.parameters():
         digest.update(parameter.detach().cpu().numpy().tobytes())
     return digest.hexdigest()

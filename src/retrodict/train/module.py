@@ -39,7 +39,7 @@ class Settings:
         return asdict(self)
 
 
-class Fitting(pl.LightningModule):
+class TrainingModule(pl.LightningModule):
     """Adam on an objective's loss per event; the rate is halved when dev stops improving.
 
     What is scored on dev and kept is a running average of the weights (Polyak and Juditsky, 1992).

@@ -70,9 +70,7 @@ class Objective(ABC):
         """A digest of the data, so that a run is not resumed on other streams by mistake."""
         digest = hashlib.blake2b(digest_size=8)
         for streams in (self.train, self.dev):
-            for array in (streams.event_times, streams.event_types, streams.offsets, streams.starts, streams.ends,
-                          streams.id_keys):  # fmt: skip
-                digest.update(np.ascontiguousarray(array).tobytes())
+            add_streams(digest, streams, "event_times", "event_types", "offsets", "starts", "ends", "id_keys")
         return digest.hexdigest()
 
 
@@ -107,6 +105,12 @@ class Likelihood(Objective):
         """-log p summed over streams."""
         integral = self.integral if training else self.dev_integral
         return -self.model.batch_log_likelihood(batch, integral).sum(), batch.mask.sum()
+
+
+def add_streams(digest: hashlib.blake2b, streams: StreamSet, *names: str) -> None:
+    """Add these arrays of streams to a digest."""
+    for name in names:
+        digest.update(np.ascontiguousarray(getattr(streams, name)).tobytes())
 
 
 def epoch_seed(seed: int, epoch: int) -> int:

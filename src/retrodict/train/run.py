@@ -13,7 +13,7 @@ from pytorch_lightning.callbacks import Checkpoint
 from retrodict.errors import TrainingError
 from retrodict.events.atomic import make_folder, write_json, write_text
 from retrodict.events.plain import read_json
-from retrodict.train.module import Fitting, Settings
+from retrodict.train.module import Settings, TrainingModule
 from retrodict.train.objective import Objective
 
 
@@ -29,16 +29,8 @@ class Run:
             "data": objective.fingerprint(),
         }
         self.checkpoints = folder / "checkpoints"
-
-    @property
-    def last(self) -> Path:
-        """The checkpoint to resume from."""
-        return self.checkpoints / "last.safetensors"
-
-    @property
-    def best(self) -> Path:
-        """The checkpoint that did best on dev."""
-        return self.checkpoints / "best.safetensors"
+        self.last = self.checkpoints / "last.safetensors"  # to resume from
+        self.best = self.checkpoints / "best.safetensors"  # did best on dev
 
     def is_finished(self, epochs: int) -> bool:
         """Whether this very fit came to its end here before: it stopped early, or after as many epochs."""
@@ -68,9 +60,9 @@ class Run:
         """Note that the run came to its end."""
         self._write({"epochs": epochs, "stopped_early": stopped_early})
 
-    def callbacks(self) -> list[pl.Callback]:
-        """Checkpoints after every epoch (to resume), of the best epoch (to keep), and the metrics table."""
-        return [_Metrics(self.folder / "metrics.csv"), _Checkpoints(self.best, self.last)]
+    def callback(self) -> pl.Callback:
+        """Keeps the metrics table and the checkpoints after every epoch."""
+        return _AfterEpoch(self)
 
     def _differences(self, found: dict[str, Any]) -> list[str]:
         """In what a run found here is another one; what earlier versions did not write is not held against them."""
@@ -89,35 +81,25 @@ class Run:
         write_json(self.folder / "run.json", {**self.identity, **end})
 
 
-class _Metrics(pl.Callback):
-    """Writes the history as CSV after every epoch, whole, so that a resumed run leaves no gap."""
+class _AfterEpoch(Checkpoint):
+    """After every epoch: the metrics, a checkpoint if this is the best epoch, then the one to resume from.
 
-    def __init__(self, file: Path) -> None:
-        self.file = file
+    The table is written whole, so that a resumed run leaves no gap; which epoch is best follows from the history
+    alone, so that a run that was moved or resumed agrees with itself.
+    """
+
+    def __init__(self, run: Run) -> None:
+        self.run = run
 
     def on_train_epoch_end(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
-        """Rewrite the table."""
-        assert isinstance(pl_module, Fitting)
+        """Save; a kill in between only means that this epoch is done again."""
+        assert isinstance(pl_module, TrainingModule)
         table = io.StringIO()
         writer = csv.DictWriter(table, fieldnames=list(pl_module.history[0]))
         writer.writeheader()
         writer.writerows(pl_module.history)
-        write_text(self.file, table.getvalue())
-
-
-class _Checkpoints(Checkpoint):
-    """After every epoch: the best so far, if this is it, then the one to resume from.
-
-    Which is best follows from the history alone, so that a run that was moved or resumed agrees with itself.
-    """
-
-    def __init__(self, best: Path, last: Path) -> None:
-        self.best, self.last = best, last
-
-    def on_train_epoch_end(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
-        """Save; a kill between the two only means that this epoch is done again."""
-        assert isinstance(pl_module, Fitting)
+        write_text(self.run.folder / "metrics.csv", table.getvalue())
         losses = [row["dev_loss"] for row in pl_module.history]
         if losses[-1] < min(losses[:-1], default=float("inf")):
-            trainer.save_checkpoint(self.best)
-        trainer.save_checkpoint(self.last)
+            trainer.save_checkpoint(self.run.best)
+        trainer.save_checkpoint(self.run.last)

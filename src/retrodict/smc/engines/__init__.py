@@ -10,10 +10,9 @@ import warnings
 
 from retrodict.errors import EngineNotice, ModelError
 from retrodict.proposals.base import Proposal
-from retrodict.smc.engines.base import Engine
+from retrodict.smc.engines.base import Engine, TorchEngine
 from retrodict.smc.engines.gpu.engine import TritonEngine
 from retrodict.smc.engines.native import NativeEngine
-from retrodict.smc.engines.reference import TorchEngine
 from retrodict.smc.options import Options
 
 _ALL: tuple[Engine, ...] = (TritonEngine(), TritonEngine("triton-fp32", exact=True), NativeEngine(), TorchEngine())
@@ -24,14 +23,14 @@ def choose(name: str, proposal: Proposal, options: Options) -> Engine:
     """The engine of this name; "auto" is the fastest that can do the job here."""
     if name == "auto":
         able = [engine for engine in ENGINES.values() if not engine.refuses(proposal, options)]
-        chosen = next(engine for engine in able if not engine.missing())
+        chosen = next(engine for engine in able if not engine.unavailable())
         if chosen is not able[0]:
             _say_once(able[0].name, chosen.name)
         return chosen
     if name not in ENGINES:
         raise ModelError(f"unknown engine {name!r}. Choose one of auto, {', '.join(ENGINES)}.")
     engine = ENGINES[name]
-    why = engine.missing() or engine.refuses(proposal, options)
+    why = engine.unavailable() or engine.refuses(proposal, options)
     if why:
         raise ModelError(f"the {name} engine cannot do this: {why} Use engine='auto', which picks one that can.")
     return engine
@@ -39,5 +38,5 @@ def choose(name: str, proposal: Proposal, options: Options) -> Engine:
 
 @functools.cache
 def _say_once(wanted: str, used: str) -> None:
-    text = f"the {used} engine is used; the {wanted} engine would be faster, but {ENGINES[wanted].missing()}"
+    text = f"the {used} engine is used; the {wanted} engine would be faster, but {ENGINES[wanted].unavailable()}"
     warnings.warn(text, EngineNotice, stacklevel=4)

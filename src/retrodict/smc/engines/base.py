@@ -1,4 +1,4 @@
-"""The contract of an engine: something that runs Algorithm 1.
+"""The contract of an engine, something that runs Algorithm 1, and the reference that fulfils it.
 
 All engines sample the same posterior. The torch engine (``smc/sampler.py``) is the readable reference and takes every
 model, mechanism, proposal and option; a faster one may refuse what it was not written for, in words.
@@ -13,7 +13,8 @@ from torch import Tensor
 from retrodict.events.batch import Batch
 from retrodict.proposals.base import Proposal
 from retrodict.smc.options import Options
-from retrodict.smc.result import Result
+from retrodict.smc.particles import Result
+from retrodict.smc.sampler import SequentialMonteCarlo
 
 
 class Engine(Protocol):
@@ -21,18 +22,36 @@ class Engine(Protocol):
 
     name: str
 
-    def missing(self) -> str | None:
+    def unavailable(self) -> str | None:
         """Why this engine cannot be used on this machine; None where it can."""
-        ...
 
     def refuses(self, proposal: Proposal, options: Options) -> str | None:
         """Why this engine cannot do this job; None where it can."""
-        ...
 
     def rows_at_once(self, proposal: Proposal) -> int:
-        """How many particles (of all streams together) it is best given in one call."""
-        ...
+        """How many particles (of all streams together) one call should be given."""
 
     def run(self, observed: Batch, proposal: Proposal, keys: Tensor, options: Options) -> Result:
         """The weighted particles of B streams; ``keys`` [B] are the streams' random keys."""
-        ...
+
+
+class TorchEngine:
+    """The reference, on any device; it refuses nothing."""
+
+    name = "torch"
+
+    def unavailable(self) -> str | None:
+        """Torch is always there."""
+        return None
+
+    def refuses(self, proposal: Proposal, options: Options) -> str | None:
+        """Everything can be done."""
+        return None
+
+    def rows_at_once(self, proposal: Proposal) -> int:
+        """Enough to keep the processor busy."""
+        return 12_800
+
+    def run(self, observed: Batch, proposal: Proposal, keys: Tensor, options: Options) -> Result:
+        """Algorithm 1."""
+        return SequentialMonteCarlo(observed, proposal, keys, options).run()

@@ -25,11 +25,10 @@ from retrodict.models.quadrature import GaussLegendre
 from retrodict.proposals.base import Proposal
 from retrodict.proposals.filtering import Filtering
 from retrodict.proposals.smoothing import Smoothing
-from retrodict.smc.compensator import Quadrature
-from retrodict.smc.options import Options, runaway_message
+from retrodict.smc.options import EIGHT_NODES, Options, runaway_message
+from retrodict.smc.particles import Result, Sample, Trace
 from retrodict.smc.propose import Inversion, Thinning
 from retrodict.smc.resampling import Scheme, multinomial, residual, stratified, systematic
-from retrodict.smc.result import Result, Sample, Trace
 
 _SCHEMES: dict[Scheme | None, int] = {None: 0, multinomial: 1, stratified: 2, systematic: 3, residual: 4}
 _GROUP_ROWS = 200  # particles that share a matrix product: enough to fill it, few enough for the cache
@@ -61,7 +60,7 @@ class NativeEngine:
     def __init__(self) -> None:
         self._packed: weakref.WeakKeyDictionary[Proposal, tuple[Any, Any]] = weakref.WeakKeyDictionary()
 
-    def missing(self) -> str | None:
+    def unavailable(self) -> str | None:
         """Whether it was compiled."""
         if native_module() is None:
             return (
@@ -85,8 +84,10 @@ class NativeEngine:
             return f"it does not mix past and future, as this smoother does, for a {type(model).__name__} process."
         if type(proposal.missingness) is not ByType:
             return f"it knows missing rates by type, not {type(proposal.missingness).__name__}."
-        if not isinstance(options.rule, Quadrature):
-            return f"it integrates by quadrature, not {type(options.rule).__name__}."
+        if not isinstance(options.integral, GaussLegendre):
+            return f"it integrates by Gauss-Legendre quadrature, not {type(options.integral).__name__}."
+        if isinstance(options.sampler, Inversion) and options.integral != EIGHT_NODES:
+            return f"with inversion its quadrature is built in: it takes {EIGHT_NODES}, not {options.integral}."
         if not (options.sampler is None or isinstance(options.sampler, Thinning | Inversion)):
             return f"it draws by thinning or inversion, not {type(options.sampler).__name__}."
         if options.scheme not in _SCHEMES:
@@ -94,7 +95,7 @@ class NativeEngine:
         return None
 
     def rows_at_once(self, proposal: Proposal) -> int:
-        """Enough groups to keep every thread busy, and not so many that results take much memory."""
+        """Enough groups to keep every thread busy, in results of a bounded size."""
         return 12_800 * min(torch.get_num_threads(), 8)
 
     def run(self, observed: Batch, proposal: Proposal, keys: Tensor, options: Options) -> Result:
@@ -152,11 +153,11 @@ def _batch(observed: Batch, keys: Tensor, has_atom: bool) -> Any:
 
 def _settings(proposal: Proposal, options: Options) -> Any:
     """Options as the compiled code takes them."""
-    rule, mechanism, atom = options.rule, proposal.missingness, proposal.model.start_atom
-    assert isinstance(rule, Quadrature)
+    rule, mechanism, atom = options.integral, proposal.missingness, proposal.model.start_atom
+    assert isinstance(rule, GaussLegendre)
     assert isinstance(mechanism, ByType)
     missing = mechanism.rates(torch.zeros((), dtype=torch.float64))
-    nodes, weights = GaussLegendre(rule.count).nodes((), torch.zeros((), dtype=torch.float64))
+    nodes, weights = rule.nodes((), torch.zeros((), dtype=torch.float64))
     grid, antiderivatives = _grid(options.sampler.points if isinstance(options.sampler, Inversion) else 2)
     return _built().Settings(
         options.particles,

@@ -8,9 +8,8 @@
     begin.py     a slot begins with a stream
     read.py      the LSTM reads the events of a round in one matrix product; copies follow their parents
     backward.py  the right-to-left LSTM and a table of what it adds to each segment
-    history.py   events are nodes that know their parents; particles are read off at the end
     pack.py      weights as the kernels want them; what happened at the start instant
-    arrange.py   streams as the kernels want them
+    arrange.py   streams as the kernels want them; particles read off at the end
     maths.py     random numbers and small functions
 
 A *slot* holds one stream and its M particles (rows); a *round* is the four kernels draw, meet, read, copy. In a round

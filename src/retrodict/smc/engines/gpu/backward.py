@@ -19,23 +19,9 @@ from retrodict.smc.engines.gpu.read import new_cells
 
 @triton.jit(do_not_specialize=["B", "S", "end"])
 def step_back(
-    cells,
-    steps,
-    edges,
-    edge_kind,
-    counts,
-    clock,
-    by_kind,
-    recurrent,
-    B,
-    S,
-    end,
-    D: tl.constexpr,
-    BM: tl.constexpr,
-    BN: tl.constexpr,
-    BK: tl.constexpr,
-    EXACT: tl.constexpr,
-):
+    cells, steps, edges, edge_kind, counts, clock, by_kind, recurrent, B, S, end,
+    D: tl.constexpr, BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr, EXACT: tl.constexpr,
+):  # fmt: skip
     """Columns ``BN`` of the cells of ``BM`` streams after one more event; cells [2, B, 4, D] take turns."""
     step = tl.load(steps)
     if (tl.program_id(0) == 0) & (tl.program_id(1) == 0):
@@ -86,21 +72,9 @@ def step_back(
 
 @triton.jit(do_not_specialize=["B", "S"])
 def tabulate(
-    cells,
-    steps,
-    edges,
-    counts,
-    clock,
-    readout,
-    sizes,
-    table,
-    B,
-    S,
-    D: tl.constexpr,
-    KP: tl.constexpr,
-    BB: tl.constexpr,
-    BD: tl.constexpr,
-):
+    cells, steps, edges, counts, clock, readout, sizes, table, B, S,
+    D: tl.constexpr, KP: tl.constexpr, BB: tl.constexpr, BD: tl.constexpr,
+):  # fmt: skip
     """The nodes of the segments of ``BB`` streams that the step before has reached."""
     step = tl.load(steps + 1) - 1
     if tl.program_id(0) == 0:

@@ -11,32 +11,10 @@ from retrodict.smc.engines.gpu.draw import COPIES, EVENTS, STREAMS
 
 @triton.jit
 def take_stream(
-    slot,
-    stream,
-    last,
-    log_weights,
-    head,
-    events,
-    rounds,
-    slot_stream,
-    slot_segment,
-    slot_open,
-    slot_evidence,
-    start_kind,
-    start_log,
-    node_time,
-    node_kind,
-    node_parent,
-    counters,
-    tally,
-    pending,
-    copies,
-    R,
-    M,
-    into,
-    ATOM: tl.constexpr,
-    MB: tl.constexpr,
-):
+    slot, stream, last, log_weights, head, events, rounds, slot_stream, slot_segment, slot_open, slot_evidence,
+    start_kind, start_log, node_time, node_kind, node_parent, counters, tally, pending, copies, R, M, into,
+    ATOM: tl.constexpr, MB: tl.constexpr,
+):  # fmt: skip
     """Let a slot begin with a stream: M particles in the state after BOS and what was drawn at the start instant."""
     tl.store(slot_stream + slot, stream)
     tl.store(slot_segment + slot, 0)
@@ -75,60 +53,18 @@ def take_stream(
 
 @triton.jit(do_not_specialize=["R", "M"])
 def begin(
-    order,
-    last,
-    log_weights,
-    head,
-    events,
-    rounds,
-    slot_stream,
-    slot_segment,
-    slot_open,
-    slot_evidence,
-    start_kind,
-    start_log,
-    node_time,
-    node_kind,
-    node_parent,
-    counters,
-    tally,
-    pending,
-    copies,
-    R,
-    M,
-    ATOM: tl.constexpr,
-    MB: tl.constexpr,
-):
+    order, last, log_weights, head, events, rounds, slot_stream, slot_segment, slot_open, slot_evidence, start_kind,
+    start_log, node_time, node_kind, node_parent, counters, tally, pending, copies, R, M,
+    ATOM: tl.constexpr, MB: tl.constexpr,
+):  # fmt: skip
     """Fill the slots for the first time."""
     slot = tl.program_id(0)
     if slot < tl.load(tally + STREAMS):
         stream = tl.load(order + slot)
         take_stream(
-            slot,
-            stream,
-            last,
-            log_weights,
-            head,
-            events,
-            rounds,
-            slot_stream,
-            slot_segment,
-            slot_open,
-            slot_evidence,
-            start_kind,
-            start_log,
-            node_time,
-            node_kind,
-            node_parent,
-            counters,
-            tally,
-            pending,
-            copies,
-            R,
-            M,
-            0,
-            ATOM,
+            slot, stream, last, log_weights, head, events, rounds, slot_stream, slot_segment, slot_open, slot_evidence,
+            start_kind, start_log, node_time, node_kind, node_parent, counters, tally, pending, copies, R, M, 0, ATOM,
             MB,
-        )
+        )  # fmt: skip
     else:
         tl.store(slot_stream + slot, -1)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, NamedTuple
 
 import torch
@@ -57,15 +58,8 @@ def make_buffers(shape: Shape, tiles: Tiles) -> dict[str, Any]:
     R, M, B, S, D, D2 = shape.rows, shape.particles, shape.streams, shape.segments, shape.hidden, shape.back_hidden
     KP, parts = shape.padded_types, 2 if shape.exact else 1
 
-    def make(*size: int, dtype: torch.dtype = torch.float32) -> Tensor:
-        return torch.zeros(*size, dtype=dtype, device=shape.device)
-
-    def whole(*size: int) -> Tensor:
-        return make(*size, dtype=torch.int32)
-
-    def double(*size: int) -> Tensor:
-        return make(*size, dtype=torch.float64)
-
+    make = partial(torch.zeros, dtype=torch.float32, device=shape.device)
+    whole, double = partial(make, dtype=torch.int32), partial(make, dtype=torch.float64)
     starts = B * M if shape.atom else 1
     buffers: dict[str, Any] = {
         # Rows; after the last one lie the states to begin with.
@@ -118,10 +112,7 @@ def make_buffers(shape: Shape, tiles: Tiles) -> dict[str, Any]:
 def make_back_buffers(shape: Shape, tiles: Tiles, shared: dict[str, Any]) -> dict[str, Any]:
     """Those of the right-to-left LSTM; streams, clock and table are shared."""
     D, B, columns, parts = shape.back_hidden, shape.streams, tiles.back_columns, 2 if shape.exact else 1
-
-    def make(*size: int, dtype: torch.dtype = torch.float32) -> Tensor:
-        return torch.zeros(*size, dtype=dtype, device=shape.device)
-
+    make = partial(torch.zeros, dtype=torch.float32, device=shape.device)
     own: dict[str, Any] = {
         "cells": make(2, B, 4, D),
         "by_kind": make(shape.types + 1, 7, D),
@@ -136,7 +127,7 @@ def make_back_buffers(shape: Shape, tiles: Tiles, shared: dict[str, Any]) -> dic
 
 
 def make_nodes(count: int, device: torch.device) -> dict[str, Tensor]:
-    """Room for so many events."""
+    """Room for ``count`` events."""
     return {
         "node_time": torch.zeros(count, dtype=torch.float64, device=device),
         "node_kind": torch.zeros(count, dtype=torch.int32, device=device),

@@ -16,11 +16,10 @@ from retrodict.models.neural_hawkes import NeuralHawkes
 from retrodict.proposals.base import Proposal
 from retrodict.proposals.filtering import Filtering
 from retrodict.proposals.smoothing import Smoothing
-from retrodict.smc.compensator import Quadrature
-from retrodict.smc.options import Options
+from retrodict.smc.options import EIGHT_NODES, Options
+from retrodict.smc.particles import Result, Sample, Trace
 from retrodict.smc.propose import Inversion
 from retrodict.smc.resampling import Scheme, multinomial, residual, stratified, systematic
-from retrodict.smc.result import Result, Sample, Trace
 
 if TYPE_CHECKING:
     from retrodict.smc.engines.gpu.sweep import Sweep
@@ -38,7 +37,7 @@ class TritonEngine:
         self.in_flight = in_flight  # rows worked on in one round at most
         self._sweeps: OrderedDict[object, Sweep] = OrderedDict()
 
-    def missing(self) -> str | None:
+    def unavailable(self) -> str | None:
         """It needs Triton, and a GPU (or Triton's interpreter, which runs kernels on the CPU to debug them)."""
         if importlib.util.find_spec("triton") is None:
             return "Triton is not installed."
@@ -65,8 +64,8 @@ class TritonEngine:
             return f"it takes at most {_MOST_TYPES} types, and the model has {model.num_types}."
         if options.particles > _MOST_PARTICLES:
             return f"it takes at most {_MOST_PARTICLES:,} particles a stream."
-        if not isinstance(options.rule, Quadrature):
-            return "it integrates by quadrature only."
+        if options.integral != EIGHT_NODES:
+            return f"its quadrature is built in: it takes {EIGHT_NODES}, not {options.integral}."
         if not (options.sampler is None or isinstance(options.sampler, Inversion)):
             return "it draws by inversion only."
         if options.scheme not in _SCHEMES:

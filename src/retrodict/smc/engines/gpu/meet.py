@@ -34,19 +34,9 @@ def _first_above(values, wanted, M, LOG: tl.constexpr):
 
 @triton.jit
 def _children(
-    log_weights,
-    row0,
-    top,
-    total,
-    key,
-    segment,
-    cumulative,
-    children,
-    M,
-    SCHEME: tl.constexpr,
-    MB: tl.constexpr,
-    LOG: tl.constexpr,
-):
+    log_weights, row0, top, total, key, segment, cumulative, children, M,
+    SCHEME: tl.constexpr, MB: tl.constexpr, LOG: tl.constexpr,
+):  # fmt: skip
     """How many children each particle has, into ``children``."""
     given = total * 0.0
     kept = total * 0.0
@@ -94,48 +84,12 @@ def _children(
 
 @triton.jit(do_not_specialize=["R", "M", "S", "parity"])
 def meet(
-    last,
-    log_weights,
-    head,
-    events,
-    rounds,
-    slot_stream,
-    slot_segment,
-    slot_open,
-    slot_evidence,
-    start_kind,
-    start_log,
-    node_time,
-    node_kind,
-    node_parent,
-    counters,
-    tally,
-    pending,
-    copies,
-    updates,
-    keys,
-    counts,
-    order,
-    clock,
-    cumulative,
-    children,
-    extras,
-    ess,
-    parents,
-    resampled,
-    final_weights,
-    final_head,
-    final_events,
-    log_evidence,
-    R,
-    M,
-    S,
-    parity,
-    SCHEME: tl.constexpr,
-    ATOM: tl.constexpr,
-    MB: tl.constexpr,
-    LOG: tl.constexpr,
-):
+    last, log_weights, head, events, rounds, slot_stream, slot_segment, slot_open, slot_evidence, start_kind, start_log,
+    node_time, node_kind, node_parent, counters, tally, pending, copies, updates, keys, counts, order, clock,
+    cumulative, children, extras, ess, parents, resampled, final_weights, final_head, final_events, log_evidence, R, M,
+    S, parity,
+    SCHEME: tl.constexpr, ATOM: tl.constexpr, MB: tl.constexpr, LOG: tl.constexpr,
+):  # fmt: skip
     """Where all particles of a slot have reached the observed event: resample if need be, and go on."""
     slot = tl.program_id(0)
     stream = tl.load(slot_stream + slot)
@@ -175,32 +129,10 @@ def meet(
             next_ = tl.atomic_add(tally + NEXT, 1)
             if next_ < tl.load(tally + STREAMS):
                 take_stream(
-                    slot,
-                    tl.load(order + next_),
-                    last,
-                    log_weights,
-                    head,
-                    events,
-                    rounds,
-                    slot_stream,
-                    slot_segment,
-                    slot_open,
-                    slot_evidence,
-                    start_kind,
-                    start_log,
-                    node_time,
-                    node_kind,
-                    node_parent,
-                    counters,
-                    tally,
-                    pending,
-                    copies,
-                    R,
-                    M,
-                    1 - parity,
-                    ATOM,
-                    MB,
-                )
+                    slot, tl.load(order + next_), last, log_weights, head, events, rounds, slot_stream, slot_segment,
+                    slot_open, slot_evidence, start_kind, start_log, node_time, node_kind, node_parent, counters, tally,
+                    pending, copies, R, M, 1 - parity, ATOM, MB,
+                )  # fmt: skip
             else:
                 tl.store(slot_stream + slot, -1)
         else:

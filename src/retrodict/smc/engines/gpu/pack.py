@@ -13,11 +13,10 @@ from torch import Tensor
 
 from retrodict.events.batch import Batch
 from retrodict.missingness.base import Context
-from retrodict.models.ctlstm import Cells, ContinuousTimeLSTM
+from retrodict.models.ctlstm import Cells, CellsSince, ContinuousTimeLSTM
 from retrodict.models.neural_hawkes import NeuralHawkes
 from retrodict.models.thinning import categorical
 from retrodict.proposals.base import Proposal
-from retrodict.proposals.smoothing import Ahead
 from retrodict.random import split, uniform
 
 _START, _PARTICLE = 3, 8  # branches of the random numbers, as in ``smc/sampler.py``
@@ -101,7 +100,7 @@ def draw_starts(
     assert model.start_atom is not None
     B = len(keys)
     edges = torch.cat([observed.times, observed.durations[:, None]], 1)
-    ahead = None if cells is None else Ahead(*cells, edges[:, 0])
+    ahead = None if cells is None else CellsSince(*cells, edges[:, 0])
     log_q = proposal.start_log_probs(ahead, Context(observed.starts, observed.index))
     log_p = model.start_atom.log_probs + torch.cat([torch.zeros_like(log_q[0, :1]), rho.log()]).to(log_q)
     row_keys = split(keys[:, None], _PARTICLE + torch.arange(M, device=keys.device)).reshape(-1)

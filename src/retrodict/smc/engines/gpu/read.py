@@ -42,21 +42,9 @@ def new_cells(acc, shares, cell, target, on, D: tl.constexpr, BM: tl.constexpr, 
 
 @triton.jit(do_not_specialize=["R"])
 def read(
-    state,
-    hidden,
-    elapsed,
-    kind,
-    updates,
-    counters,
-    by_kind,
-    recurrent,
-    R,
-    D: tl.constexpr,
-    BM: tl.constexpr,
-    BN: tl.constexpr,
-    BK: tl.constexpr,
-    EXACT: tl.constexpr,
-):
+    state, hidden, elapsed, kind, updates, counters, by_kind, recurrent, R,
+    D: tl.constexpr, BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr, EXACT: tl.constexpr,
+):  # fmt: skip
     """Columns ``BN`` of the new states of ``BM`` listed rows; ``hidden`` is h just before each row's event."""
     count = tl.load(counters + UPDATES)
     first = tl.program_id(1) * BM

@@ -17,16 +17,15 @@ from retrodict.models.neural_hawkes import NeuralHawkes
 from retrodict.proposals.base import Proposal
 from retrodict.proposals.smoothing import Smoothing
 from retrodict.smc.engines.gpu import pack
-from retrodict.smc.engines.gpu.arrange import arrange
+from retrodict.smc.engines.gpu.arrange import arrange, unroll
 from retrodict.smc.engines.gpu.backward import step_back, tabulate
 from retrodict.smc.engines.gpu.begin import begin
 from retrodict.smc.engines.gpu.buffers import Shape, Tiles, make_back_buffers, make_buffers, make_nodes
 from retrodict.smc.engines.gpu.draw import DONE, EVENTS, HIGHEST, LIMIT, NEXT, RUNAWAY, STREAMS, draw
-from retrodict.smc.engines.gpu.history import unroll
 from retrodict.smc.engines.gpu.meet import meet
 from retrodict.smc.engines.gpu.read import copy, read
 from retrodict.smc.options import Options, runaway_message
-from retrodict.smc.result import Result, Sample, Trace
+from retrodict.smc.particles import Result, Sample, Trace
 
 _ROUNDS = 4  # a replay; even, since waiting rows are listed in two lists that take turns
 _STEPS = 8  # of the right-to-left pass a replay

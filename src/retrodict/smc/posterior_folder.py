@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,26 +22,24 @@ from retrodict.events.io.read import read_events
 from retrodict.events.io.write import write_events
 from retrodict.events.lock import lock_folder
 from retrodict.events.plain import read_json
+from retrodict.events.stream_set import StreamSet
 from retrodict.smc.diagnostics import Diagnostics
-from retrodict.smc.posterior import Posterior
+
+if TYPE_CHECKING:
+    from retrodict.smc.posterior import Posterior
 
 FORMAT, VERSION = "retrodict posterior", 1
 _STREAMS = 500  # whose draws are put into a table at once
+Numbers: TypeAlias = NDArray[np.float64]
+Indices: TypeAlias = NDArray[np.int64]
 
 
 def save_posterior(posterior: Posterior, directory: str | os.PathLike[str]) -> Path:
     """Write a posterior into a folder (made if need be); posterior.json comes last, so half a save is not loaded."""
-    with lock_folder(directory):
-        return _save(posterior, Path(directory))
-
-
-def _save(posterior: Posterior, path: Path) -> Path:
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-    (path / "posterior.json").unlink(missing_ok=True)
-    write_events(posterior.observed, path / "observed.parquet")
-    N, M = posterior.all_weights.shape
+    path, (N, M) = Path(directory), posterior.all_weights.shape
     counts = np.diff(posterior.offsets)
     d = posterior.diagnostics
     tables = {
@@ -65,10 +63,13 @@ def _save(posterior: Posterior, path: Path) -> Path:
             "accepted": d.accepted,
         },
     }
-    for name, columns in tables.items():
-        with atomic_file(path / f"{name}.parquet") as file:
-            pq.write_table(pa.table(columns), file)
-    write_json(path / "posterior.json", {"format": FORMAT, "version": VERSION, "particles": M})
+    with lock_folder(path):
+        (path / "posterior.json").unlink(missing_ok=True)
+        write_events(posterior.observed, path / "observed.parquet")
+        for name, columns in tables.items():
+            with atomic_file(path / f"{name}.parquet") as file:
+                pq.write_table(pa.table(columns), file)
+        write_json(path / "posterior.json", {"format": FORMAT, "version": VERSION, "particles": M})
     return path
 
 
@@ -88,9 +89,11 @@ def write_draws(posterior: Posterior, path: str | os.PathLike[str]) -> None:
                 writer.write_table(part(first).cast(head.schema))
 
 
-def load_posterior(directory: str | os.PathLike[str]) -> Posterior:
-    """Read a posterior that ``save_posterior`` wrote; it has no model to forecast with until one is set."""
-    from retrodict.events.io.parquet_file import read_columns
+def read_posterior(
+    directory: str | os.PathLike[str],
+) -> tuple[StreamSet, Numbers, Indices, Indices, Numbers, Numbers, Diagnostics]:
+    """What ``save_posterior`` wrote, as ``Posterior`` takes it."""
+    from retrodict.events.io.parquet_file import read_columns  # loads Arrow
 
     path = Path(directory)
     try:
@@ -124,9 +127,9 @@ def load_posterior(directory: str | os.PathLike[str]) -> Posterior:
             remedy="impute again",
         ) from error
     offsets = np.concatenate([[0], np.cumsum(counts)])
-    return Posterior(observed, times, types, offsets, weights, evidence, diagnostics)
+    return observed, times, types, offsets, weights, evidence, diagnostics
 
 
-def _stack(rows: NDArray[Any], number: int) -> NDArray[np.float64]:
+def _stack(rows: NDArray[Any], number: int) -> Numbers:
     """One list a stream, all of one length, as an array."""
     return np.array(rows.tolist(), dtype=np.float64).reshape(number, -1)

@@ -8,9 +8,9 @@ from scipy import stats
 
 import retrodict as rd
 from retrodict.events.time_axis import TimeAxis
-from retrodict.smc import draw
-from retrodict.smc.draw import draw_like
 from retrodict.smc.engines import ENGINES
+from retrodict.train import streams
+from retrodict.train.streams import draw_like
 from tests.conftest import example_model
 
 WAYS = ["native", "torch"]
@@ -19,9 +19,9 @@ WAYS = ["native", "torch"]
 @pytest.fixture(params=WAYS)
 def way(request, monkeypatch):
     """The compiled engine, or simulation."""
-    if request.param == "native" and ENGINES["native"].missing():
+    if request.param == "native" and ENGINES["native"].unavailable():
         pytest.skip("the native engine is not here")
-    monkeypatch.setattr(draw, "choose", lambda *_: ENGINES[request.param])
+    monkeypatch.setattr(streams, "choose", lambda *_: ENGINES[request.param])
     return request.param
 
 

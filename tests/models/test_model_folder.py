@@ -8,9 +8,9 @@ import pytest
 import torch
 
 from retrodict.errors import ModelError
+from retrodict.models.model_folder import load_model, save_model
 from retrodict.models.simulate import simulate
 from retrodict.models.start import StartAtom
-from retrodict.models.store import load_model, save_model
 from tests.conftest import KINDS, example_model
 
 

@@ -1,0 +1,54 @@
+"""Save and load models: kind, arguments, type names, time unit and how it was trained, beside its weights."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from retrodict.errors import ModelError
+from retrodict.models import MODELS
+from retrodict.models.base import MODEL_FILES, Model
+from retrodict.models.saved import OBJECT, Check
+from retrodict.models.start import StartAtom
+
+
+def save_model(model: Model, directory: str | os.PathLike[str]) -> Path:
+    """Write a model into a directory (made if need be); returns the directory."""
+    return model.save(directory)
+
+
+def load_model(directory: str | os.PathLike[str], device: str | torch.device = "cpu") -> Model:
+    """Read a model that ``save_model`` wrote."""
+    path = Path(directory)
+    about, kind = MODEL_FILES.read(path, MODELS, _FIELDS)
+    model = MODEL_FILES.build(path, lambda: kind(**about["config"]))
+    if about["start_atom"]:
+        model.start_atom = StartAtom(torch.zeros(model.num_types + 1))
+    tensors = MODEL_FILES.read_weights(path, model.state_dict())
+    model.to(device=device, dtype=next(v.dtype for k, v in tensors.items() if k != "time_scale"))
+    model.load_state_dict(tensors)
+    if model.start_atom is not None and not abs(float(model.start_atom.log_probs.logsumexp(0))) < 1e-3:
+        file = path / MODEL_FILES.weights
+        raise ModelError(f"{file}: the probabilities at the start do not add up to 1. Fit or copy it again.")
+    if about["types"] is not None:
+        if len(about["types"]) != model.num_types or len(set(about["types"])) < model.num_types:
+            file = path / MODEL_FILES.json
+            raise ModelError(f"{file}: types must be {model.num_types} different names. Fit or copy it again.")
+        model.types = tuple(about["types"])
+    model.time_unit, model.training_record = about["time_unit"], about["training"]
+    return model
+
+
+def _is_names(value: Any) -> bool:
+    return value is None or (isinstance(value, list) and all(isinstance(name, str) for name in value))
+
+
+_FIELDS: dict[str, Check] = {
+    "types": ("null or a list of names", _is_names),
+    "time_unit": ("null or a word", lambda value: value is None or (isinstance(value, str) and len(value) < 100)),
+    "start_atom": ("true or false", lambda value: isinstance(value, bool)),
+    "training": OBJECT,
+}
