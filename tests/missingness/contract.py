@@ -14,13 +14,8 @@ import numpy as np
 import pytest
 import torch
 
-from retrodict.events.stream import EventStream
-from retrodict.events.stream_set import StreamSet
+import retrodict as rd
 from retrodict.missingness import MECHANISMS, Context, Missingness
-from retrodict.models import Poisson
-from retrodict.models.simulate import simulate
-from retrodict.proposals import Filtering, Smoothing
-from retrodict.proposals.store import load_proposal
 from retrodict.random import stream_keys
 from tests.missingness.examples import END, START, TYPES, Example
 
@@ -28,12 +23,12 @@ RATES = [1.0, 0.5, 2.0]
 
 
 @functools.cache
-def contract_streams() -> StreamSet:
+def contract_streams() -> rd.StreamSet:
     """Forty Poisson streams of three types on [10, 16]."""
-    drawn = simulate(Poisson(RATES), 40, end=END - START, seed=3)
+    drawn = rd.simulate(rd.Poisson(RATES), 40, end=END - START, seed=3)
     named = ["a", *(f"stream {i}" for i in range(39))]
-    return StreamSet(
-        [EventStream(s.times + START, s.types, START, END, name) for s, name in zip(drawn, named, strict=True)],
+    return rd.StreamSet(
+        [rd.EventStream(s.times + START, s.types, START, END, name) for s, name in zip(drawn, named, strict=True)],
         types=TYPES,
     )
 
@@ -113,8 +108,8 @@ def log_q_has_the_rates_in_events_and_integrals(example: Example) -> None:
     """Filtering: sum log(rho lambda) - ∫ rho lambda; smoothing that ignores the future is the same."""
     few = contract_streams()[:6]
     observed, missing = example.mechanism.censor(few, seed=4)
-    model = Poisson(RATES)
-    filtering, smoothing = Filtering(model, example.mechanism), Smoothing(model, example.mechanism, 4, mixing=0)
+    model = rd.Poisson(RATES)
+    filtering, smoothing = rd.Filtering(model, example.mechanism), rd.Smoothing(model, example.mechanism, 4, mixing=0)
     torch.nn.init.zeros_(smoothing.readout)
     values = zip(*(proposal.log_prob(missing, observed).tolist() for proposal in (filtering, smoothing)), strict=True)
     for stream, hidden, both in zip(few, missing, values, strict=True):
@@ -132,13 +127,13 @@ def it_is_saved_with_a_proposal(example: Example) -> None:
     """Unless it cannot be, as a function of the user's own."""
     if not example.is_saved:
         return
-    mechanism, model, streams = example.mechanism, Poisson(RATES), contract_streams()
+    mechanism, model, streams = example.mechanism, rd.Poisson(RATES), contract_streams()
     model.types = TYPES
     bound = mechanism.bind(TYPES)
     again = MECHANISMS[mechanism.kind].from_config(json.loads(json.dumps(bound.config())))
     with tempfile.TemporaryDirectory() as folder:
-        Filtering(model, mechanism).save(folder)
-        loaded = load_proposal(folder)
+        rd.Filtering(model, mechanism).save(folder)
+        loaded = rd.load_proposal(folder)
     for same in (again.bind(TYPES), loaded.missingness):
         np.testing.assert_allclose(same.event_rates(streams), bound.event_rates(streams), rtol=0, atol=1e-12)
 

@@ -10,16 +10,12 @@ import copy
 import numpy as np
 import torch
 
+import retrodict as rd
 from retrodict.events.batch import make_batch
-from retrodict.events.stream import EventStream
-from retrodict.events.stream_set import StreamSet
-from retrodict.models import Model
-from retrodict.models.quadrature import GaussLegendre
-from retrodict.models.simulate import simulate
 from retrodict.models.state import put, take
 
 
-def random_state(model: Model, rows: int, events: int, generator: torch.Generator):
+def random_state(model: rd.Model, rows: int, events: int, generator: torch.Generator):
     """States of ``rows`` random histories of ``events`` events each."""
     state, time = model.initial((rows,)), torch.zeros(rows, dtype=torch.float64)
     for _ in range(events):
@@ -28,16 +24,16 @@ def random_state(model: Model, rows: int, events: int, generator: torch.Generato
     return state
 
 
-def compensator_is_the_integral_of_the_intensity(model: Model) -> None:
+def compensator_is_the_integral_of_the_intensity(model: rd.Model) -> None:
     state = random_state(model, 6, 4, torch.Generator().manual_seed(0))
     start, stop = state.time + 0.1, state.time + 1.7
-    nodes, weights = GaussLegendre(40).nodes((), start)
+    nodes, weights = rd.GaussLegendre(40).nodes((), start)
     rates = model.intensity(state, start[:, None] + (stop - start)[:, None] * nodes)
     numeric = (rates * weights[:, None]).sum(1) * (stop - start)[:, None]
     torch.testing.assert_close(model.compensator(state, start, stop), numeric, rtol=1e-6, atol=1e-9)
 
 
-def many_times_at_once_equal_one_time_each(model: Model) -> None:
+def many_times_at_once_equal_one_time_each(model: rd.Model) -> None:
     state = random_state(model, 5, 3, torch.Generator().manual_seed(1))
     times = state.time[:, None] + torch.linspace(0, 2, 7, dtype=torch.float64)
     together = model.intensity(state, times)
@@ -45,7 +41,7 @@ def many_times_at_once_equal_one_time_each(model: Model) -> None:
     torch.testing.assert_close(together, apart, rtol=0, atol=1e-14)
 
 
-def features_stay_within_their_range(model: Model) -> None:
+def features_stay_within_their_range(model: rd.Model) -> None:
     state = random_state(model, 500, 4, torch.Generator().manual_seed(2))
     start, length = state.time + 0.1, torch.rand(500, dtype=torch.float64)
     times = start[:, None] + length[:, None] * torch.linspace(0, 1, 9, dtype=torch.float64)
@@ -59,9 +55,9 @@ def features_stay_within_their_range(model: Model) -> None:
     torch.testing.assert_close(together.amin(1), low[:, 0], rtol=0, atol=1e-12)
 
 
-def drives_come_with_the_features_at_the_same_times(model: Model) -> None:
-    batch = make_batch(simulate(model, 6, end=4.0, seed=2), dtype=torch.float64)
-    same = GaussLegendre(3).nodes((), batch.gaps)[0]
+def drives_come_with_the_features_at_the_same_times(model: rd.Model) -> None:
+    batch = make_batch(rd.simulate(model, 6, end=4.0, seed=2), dtype=torch.float64)
+    same = rd.GaussLegendre(3).nodes((), batch.gaps)[0]
     for positions in (same, same * torch.rand(*batch.gaps.shape, 1, dtype=torch.float64)):
         at_events, inside, features = model.drives_and_features(batch, positions)
         for ours, theirs in zip((at_events, inside), model.drives(batch, positions), strict=True):
@@ -72,25 +68,25 @@ def drives_come_with_the_features_at_the_same_times(model: Model) -> None:
             torch.testing.assert_close(features[real, i], both[real], rtol=0, atol=1e-12)
 
 
-def terms_equal_the_five_methods_event_by_event(model: Model) -> None:
-    streams = simulate(model, 12, end=9.0, seed=2)
+def terms_equal_the_five_methods_event_by_event(model: rd.Model) -> None:
+    streams = rd.simulate(model, 12, end=9.0, seed=2)
     batch = make_batch(streams, dtype=torch.float64)
-    fast, plain = model.terms(batch), Model.terms(model, batch)
+    fast, plain = model.terms(batch), rd.Model.terms(model, batch)
     torch.testing.assert_close(fast.log_intensities, plain.log_intensities, rtol=0, atol=1e-12)
     torch.testing.assert_close(fast.compensators, plain.compensators, rtol=0, atol=1e-12)
 
 
-def gradients_equal_those_of_the_plain_computation(model: Model) -> None:
-    batch = make_batch(simulate(model, 7, end=6.0, seed=3), dtype=torch.float64)
+def gradients_equal_those_of_the_plain_computation(model: rd.Model) -> None:
+    batch = make_batch(rd.simulate(model, 7, end=6.0, seed=3), dtype=torch.float64)
     gradients = []
-    for terms in (model.terms(batch), Model.terms(model, batch)):
+    for terms in (model.terms(batch), rd.Model.terms(model, batch)):
         total = terms.log_intensities.sum() - terms.compensators.sum()
         gradients.append(torch.autograd.grad(total, list(model.parameters())))
     for fast, plain in zip(*gradients, strict=True):
         torch.testing.assert_close(fast, plain, rtol=1e-9, atol=1e-10)
 
 
-def rows_of_a_state_can_be_gathered_and_written_back(model: Model) -> None:
+def rows_of_a_state_can_be_gathered_and_written_back(model: rd.Model) -> None:
     state = random_state(model, 5, 3, torch.Generator().manual_seed(4))
     order = torch.tensor([4, 0, 0, 2])
     later = state.time.max() + 1
@@ -103,9 +99,9 @@ def rows_of_a_state_can_be_gathered_and_written_back(model: Model) -> None:
         assert torch.equal(field[4], old[4])
 
 
-def empty_streams_and_events_at_both_ends(model: Model) -> None:
-    streams = StreamSet(
-        [EventStream([], [], end=2.0), EventStream([0.0, 1.0, 1.0, 2.0], [0, 1, 1, 2], end=2.0)],
+def empty_streams_and_events_at_both_ends(model: rd.Model) -> None:
+    streams = rd.StreamSet(
+        [rd.EventStream([], [], end=2.0), rd.EventStream([0.0, 1.0, 1.0, 2.0], [0, 1, 1, 2], end=2.0)],
         types=["a", "b", "c"],
     )
     values = model.log_likelihood(streams)
@@ -113,13 +109,13 @@ def empty_streams_and_events_at_both_ends(model: Model) -> None:
     zero, end = torch.zeros(1, dtype=torch.float64), torch.full((1,), 2.0, dtype=torch.float64)
     torch.testing.assert_close(values[:1], -model.compensator(state, zero, end).sum(-1))
     assert torch.isfinite(values).all()
-    assert model.log_likelihood(StreamSet([], types=["a", "b", "c"])).shape == (0,)
+    assert model.log_likelihood(rd.StreamSet([], types=["a", "b", "c"])).shape == (0,)
 
 
-def likelihood_does_not_depend_on_the_start_or_the_batch(model: Model) -> None:
-    streams = simulate(model, 30, end=7.0, seed=5)
-    shifted = StreamSet(
-        [EventStream(s.times + 100, s.types, start=100.0, end=107.0, id=s.id) for s in streams],
+def likelihood_does_not_depend_on_the_start_or_the_batch(model: rd.Model) -> None:
+    streams = rd.simulate(model, 30, end=7.0, seed=5)
+    shifted = rd.StreamSet(
+        [rd.EventStream(s.times + 100, s.types, start=100.0, end=107.0, id=s.id) for s in streams],
         types=streams.types,
     )
     values = model.log_likelihood(streams)
@@ -128,10 +124,10 @@ def likelihood_does_not_depend_on_the_start_or_the_batch(model: Model) -> None:
     torch.testing.assert_close(model.log_likelihood(streams[::-1]).flip(0), values, rtol=0, atol=1e-9)
 
 
-def single_precision_agrees_with_double_even_late_on_the_axis(model: Model) -> None:
-    streams = simulate(model, 20, end=20.0, seed=6)
-    late = StreamSet(
-        [EventStream(s.times + 1e7, s.types, start=1e7, end=1e7 + 20.0, id=s.id) for s in streams],
+def single_precision_agrees_with_double_even_late_on_the_axis(model: rd.Model) -> None:
+    streams = rd.simulate(model, 20, end=20.0, seed=6)
+    late = rd.StreamSet(
+        [rd.EventStream(s.times + 1e7, s.types, start=1e7, end=1e7 + 20.0, id=s.id) for s in streams],
         types=streams.types,
     )
     exact = model.log_likelihood(late)
@@ -154,7 +150,7 @@ CHECKS = (
 )
 
 
-def check_model(model: Model) -> None:
+def check_model(model: rd.Model) -> None:
     """All checks, each on a copy of the model."""
     for check in CHECKS:
         check(copy.deepcopy(model))
