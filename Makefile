@@ -1,6 +1,7 @@
 # Two commands do everything on a fresh machine with Python, make and a C++ compiler:
 #   make demo    install and run the main job on embedded data
 #   make test    install and run the linters, the type checker and the tests
+# While working: make quick, the same with fast tests of every folder, in two minutes
 # The paper's experiments: make reproduce, and small versions of them: make reproduce-quick
 PYTHON ?= python3
 VENV   ?= .venv
@@ -9,13 +10,16 @@ STAMP  := $(VENV)/.installed
 
 WORKERS ?= 2
 
-.PHONY: demo test lint reproduce reproduce-quick clean
+.PHONY: demo test quick lint reproduce reproduce-quick clean
 
 demo: $(STAMP)
 	$(BIN)/retrodict demo
 
 test: lint
 	$(BIN)/pytest -n 2 --dist loadfile
+
+quick: lint
+	$(BIN)/pytest -n 2 --dist loadfile -m 'not slow'
 
 reproduce: $(STAMP)
 	$(BIN)/python -m experiments all --workers $(WORKERS)

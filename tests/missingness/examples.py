@@ -33,11 +33,13 @@ DELAYS = [0.2, 0.4, 0.5, 1.0, 1.1, 2.5, 4.0]
 
 
 class Example(NamedTuple):
-    """A mechanism, ρ of a type at times since the start [N] given the stream, and whether it looks back."""
+    """A mechanism, with its rates written out by hand."""
 
     mechanism: Missingness
-    rate: Callable[[int, np.ndarray, EventStream], np.ndarray]
-    looks_back: bool = False
+    rate: Callable[[int, np.ndarray, EventStream], np.ndarray]  # ρ of a type at times since the start [N]
+    looks_back: bool = False  # at the preceding events
+    is_tight: bool = True  # whether its bound is near the rate over short intervals
+    is_saved: bool = True  # whether it can be saved
 
 
 def within(t: np.ndarray, *windows: tuple[float, float]) -> np.ndarray:
@@ -138,5 +140,7 @@ EXAMPLES: dict[str, Example] = {
         lambda k, t, s: 1 - (1 - _after_rate(k, t, s)) * (1 - _contextual_rate(k, t, s)),
         True,
     ),
-    "custom": Example(Custom(_wave, bound=0.8), lambda k, t, _: 0.4 * (1 + np.sin(2 * (t + START)))),
+    "custom": Example(
+        Custom(_wave, bound=0.8), lambda k, t, _: 0.4 * (1 + np.sin(2 * (t + START))), is_tight=False, is_saved=False
+    ),
 }

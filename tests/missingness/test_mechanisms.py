@@ -1,10 +1,8 @@
-"""What every mechanism promises: rates, bounds, breaks, histories, a place in log q, and a way to be saved."""
+"""Every mechanism keeps the contract of ``contract.py``; and what each does by itself."""
 
 from __future__ import annotations
 
-import json
 import math
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -17,115 +15,34 @@ from retrodict.events.stream import EventStream
 from retrodict.events.stream_set import StreamSet
 from retrodict.events.time_axis import TimeAxis
 from retrodict.missingness import (
-    MECHANISMS,
     After,
     ByType,
     Context,
     Contextual,
     Custom,
     Either,
-    Missingness,
     ReportingDelay,
     TimeVarying,
     Windows,
 )
-from retrodict.missingness.base import between
 from retrodict.models import Poisson
-from retrodict.models.simulate import simulate
 from retrodict.models.start import StartAtom
 from retrodict.proposals import Filtering, Smoothing
 from retrodict.proposals.proposal_folder import load_proposal
-from retrodict.random import stream_keys
 from retrodict.smc.impute import impute
-from tests.missingness.examples import END, EXAMPLES, START, TYPES, contextual
-
-RATES = [1.0, 0.5, 2.0]
-EXTENDING = Path(__file__).resolve().parents[2] / "docs" / "extending.md"
+from tests.missingness.contract import CHECKS, RATES, contract_streams, random_context
+from tests.missingness.examples import EXAMPLES, TYPES, contextual
 
 
 @pytest.fixture(scope="module")
 def streams() -> StreamSet:
-    drawn = simulate(Poisson(RATES), 40, end=END - START, seed=3)
-    named = ["a", *(f"stream {i}" for i in range(39))]
-    return StreamSet(
-        [EventStream(s.times + START, s.types, START, END, name) for s, name in zip(drawn, named, strict=True)],
-        types=TYPES,
-    )
-
-
-def random_context(mechanism, rows: int, seed: int = 0) -> Context:
-    """Rows with histories of a few events before time 1."""
-    generator = torch.Generator().manual_seed(seed)
-    history = mechanism.initial((rows,))
-    for time in (0.2, 0.5, 0.9):
-        kinds = torch.randint(0, 3, (rows,), generator=generator)
-        history = mechanism.update(history, kinds, torch.full((rows,), time, dtype=torch.float64))
-    start = torch.full((rows,), START, dtype=torch.float64)
-    ids = stream_keys(0, ["a" if i % 2 else "b" for i in range(rows)])
-    return Context(start, ids, None, start - START + END - START, history)
+    return contract_streams()
 
 
 @pytest.mark.parametrize("name", EXAMPLES)
-def test_rates_of_events_are_those_written_out_by_hand(name, streams):
-    example = EXAMPLES[name]
-    ours = example.mechanism.bind(TYPES).event_rates(streams)
-    theirs = [example.rate(int(k), np.array([t - START]), stream)[0] for stream in streams for t, k in stream]
-    np.testing.assert_allclose(ours, theirs, rtol=0, atol=1e-12)
-    assert len(np.unique(np.round(ours, 6))) > 1
-
-
-@pytest.mark.parametrize("name", EXAMPLES)
-def test_as_many_events_go_missing_as_should(name, streams):
-    """The number of hidden events, level 0.001; and a stream's own do not depend on the others."""
-    mechanism = EXAMPLES[name].mechanism
-    rates = mechanism.bind(TYPES).event_rates(streams)
-    observed, missing = mechanism.censor(streams, seed=4)
-    assert observed.num_events + missing.num_events == streams.num_events
-    spread = math.sqrt((rates * (1 - rates)).sum())
-    assert abs(missing.num_events - rates.sum()) <= 3.3 * spread
-    assert mechanism.censor(streams[[7, 0]], seed=4)[0][1] == observed[0]
-    assert torch.isfinite(mechanism.log_prob(observed, missing)).all()
-
-
-@pytest.mark.parametrize("name", EXAMPLES)
-@torch.no_grad()
-def test_bounds_hold_everywhere_and_are_tight(name):
-    """Over 300 random intervals, at 60 times in each; short ones hardly exceed the rate itself."""
-    mechanism = EXAMPLES[name].mechanism.bind(TYPES)
-    rows = 300
-    context = random_context(mechanism, rows)
-    generator = torch.Generator().manual_seed(1)
-    start = 0.9 + 5.1 * torch.rand(rows, generator=generator, dtype=torch.float64)
-    length = (6.0 - start) * torch.rand(rows, generator=generator, dtype=torch.float64) ** 3
-    bound = mechanism.bound(start, start + length, context)
-    times = start[:, None] + length[:, None] * torch.linspace(0, 1, 60, dtype=torch.float64)
-    rates = mechanism.rates(times, context.over(times))
-    assert rates.shape == (rows, 60, 3)
-    assert bool((rates <= bound[:, None]).all())
-    if name != "custom":
-        excess = bound - rates.amax(1)
-        assert float(excess[length < 0.05].mean()) < 0.02
-
-
-@pytest.mark.parametrize("name", EXAMPLES)
-@torch.no_grad()
-def test_rates_are_smooth_between_breaks(name):
-    """Sixteen nodes between any two breaks integrate as well as thousands of midpoints."""
-    mechanism = EXAMPLES[name].mechanism.bind(TYPES)
-    context = random_context(mechanism, 50)
-    start, stop = torch.full((50,), 0.9, dtype=torch.float64), torch.linspace(1.0, 6.0, 50, dtype=torch.float64)
-    breaks = mechanism.breaks(start, stop, context)
-    edges = torch.stack([start, stop], 1)
-    if breaks is not None:
-        assert bool((breaks.diff(dim=1) >= 0).all())
-        edges = torch.cat([start[:, None], breaks, stop[:, None]], 1)
-    points, weights = (torch.as_tensor(x) for x in np.polynomial.legendre.leggauss(16))
-    half = edges.diff(dim=1)[..., None] / 2
-    times = (edges[:, :-1, None] + half * (1 + points)).flatten(1)
-    area = (mechanism.rates(times, context.over(times)) * (half * weights).flatten(1)[..., None]).sum(1)
-    many = start[:, None] + (stop - start)[:, None] * (torch.arange(20_000) + 0.5) / 20_000
-    fine = mechanism.rates(many, context.over(many)).mean(1) * (stop - start)[:, None]
-    torch.testing.assert_close(area, fine, rtol=0, atol=5e-4)
+@pytest.mark.parametrize("check", CHECKS, ids=lambda check: check.__name__)
+def test_every_mechanism(check, name):
+    check(EXAMPLES[name])
 
 
 @pytest.mark.parametrize(
@@ -152,41 +69,6 @@ def test_fast_changes_in_long_gaps_are_not_missed(mechanism):
     many = (start + (stop - start) * (torch.arange(1_000_000) + 0.5) / 1_000_000)[None]
     fine = bound.rates(many, context.over(many))[0].mean(0) * (stop - start)
     torch.testing.assert_close(area, fine, rtol=0, atol=2e-5)
-
-
-@pytest.mark.parametrize("name", EXAMPLES)
-@pytest.mark.parametrize("smooth", [False, True])
-def test_log_q_has_the_rates_in_events_and_integrals(name, smooth, streams):
-    """Filtering: sum log(rho lambda) - ∫ rho lambda; smoothing that ignores the future is the same."""
-    example = EXAMPLES[name]
-    few = streams[:6]
-    observed, missing = example.mechanism.censor(few, seed=4)
-    model = Poisson(RATES)
-    proposal = Smoothing(model, example.mechanism, 4, mixing=0) if smooth else Filtering(model, example.mechanism)
-    if smooth:
-        torch.nn.init.zeros_(proposal.readout)
-    for stream, hidden, value in zip(few, missing, proposal.log_prob(missing, observed).tolist(), strict=True):
-        seen = stream.times - START
-        edges = np.unique(np.clip(np.concatenate([np.arange(0, 61) / 10, seen, seen + 0.7]), 0, END - START))
-        points, weights = np.polynomial.legendre.leggauss(8)
-        half = np.diff(edges)[:, None] / 2
-        times, weights = (edges[:-1, None] + half * (1 + points)).ravel(), (half * weights).ravel()
-        area = sum(RATES[k] * example.rate(k, times, stream) @ weights for k in range(3))
-        own = sum(math.log(RATES[k] * example.rate(int(k), np.array([t - START]), stream)[0]) for t, k in hidden)
-        assert value == pytest.approx(own - area, abs=2e-6)
-
-
-@pytest.mark.parametrize("name", [name for name in EXAMPLES if name != "custom"])
-def test_mechanisms_are_saved_with_a_proposal(name, tmp_path, streams):
-    mechanism = EXAMPLES[name].mechanism
-    model = Poisson(RATES)
-    model.types = TYPES
-    bound = mechanism.bind(TYPES)
-    again = MECHANISMS[mechanism.kind].from_config(json.loads(json.dumps(bound.config())))
-    np.testing.assert_allclose(again.bind(TYPES).event_rates(streams), bound.event_rates(streams), rtol=0, atol=1e-12)
-    Filtering(model, mechanism).save(tmp_path)
-    loaded = load_proposal(tmp_path)
-    np.testing.assert_allclose(loaded.missingness.event_rates(streams), bound.event_rates(streams), rtol=0, atol=1e-12)
 
 
 def test_a_users_own_function_is_given_again_when_loading(tmp_path):
@@ -378,18 +260,3 @@ def test_delays_seen_follow_their_quantiles():
     t = torch.linspace(0, 10, 50, dtype=torch.float64)
     rates = made.rates(t, Context(0 * t, t.long(), end=torch.full_like(t, 10.0)))[:, 0].numpy()
     assert np.abs(rates - stats.gamma(2.0, scale=1.5).sf(10 - t.numpy())).max() < 0.03
-
-
-@pytest.mark.skipif(not EXTENDING.exists(), reason="no docs beside the tests")
-def test_the_mechanism_of_the_docs_is_one():
-    """The example of docs/extending.md, in imputation: only nights, of both days, and the exact evidence."""
-    text = EXTENDING.read_text(encoding="utf-8")
-    block = next(part for part in text.split("```python\n")[1:] if "class Night" in part).split("```")[0]
-    scope = {"Missingness": Missingness, "torch": torch, "between": between}
-    exec(block, scope)
-    observed = StreamSet([EventStream([31.0], [0], 20.0, 60.0)], types=["a"])
-    posterior = impute(observed, Filtering(Poisson([0.5]), scope["Night"](1)), particles=300, seed=1)
-    hours = posterior.event_times % 24
-    assert (hours < 6).all()
-    assert len(np.unique(posterior.event_times // 24)) == 2
-    np.testing.assert_allclose(posterior.log_evidence, math.log(0.5) - 0.5 * 28, rtol=0, atol=1e-6)

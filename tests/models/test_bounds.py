@@ -7,7 +7,7 @@ import torch
 
 from retrodict.models import Model
 from tests.conftest import KINDS, example_model, random_neural_hawkes
-from tests.models.test_contract import random_state
+from tests.models.contract import random_state
 
 PAIRS = 100_000
 
