@@ -53,9 +53,8 @@ class Hour(NamedTuple):
 
 def elevator(seed: int = 0, sizes: tuple[int, int, int] = SIZES) -> Splits:
     """Train, dev and test streams, each of one simulated hour, times in seconds."""
-    total, first, second = sum(sizes), sizes[0], sizes[0] + sizes[1]
-    streams = _streams([simulate_hour(seed, run).stops for run in range(total)])
-    return Splits(streams[:first], streams[first:second], streams[second:])
+    streams = _streams([simulate_hour(seed, run).stops for run in range(sum(sizes))])
+    return Splits.cut(streams, sizes[0], sizes[0] + sizes[1])
 
 
 def simulate_hour(seed: int = 0, run: int = 0) -> Hour:

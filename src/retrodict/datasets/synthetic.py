@@ -49,8 +49,7 @@ def synthetic(seed: int = 0, hidden_size: int = HIDDEN_SIZE, sizes: tuple[int, i
     """A random process and its train, dev and test streams."""
     model = random_neural_hawkes(NUM_TYPES, hidden_size, seed)
     streams = draw(model, sum(sizes), seed)
-    first, second = sizes[0], sizes[0] + sizes[1]
-    return Synthetic(model, Splits(streams[:first], streams[first:second], streams[second:]))
+    return Synthetic(model, Splits.cut(streams, sizes[0], sizes[0] + sizes[1]))
 
 
 def draw(model: NeuralHawkes, count: int, seed: int) -> StreamSet:

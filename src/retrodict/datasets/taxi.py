@@ -127,4 +127,4 @@ def _draw(streams: StreamSet, sizes: tuple[int, int, int], seed: int) -> Splits:
         )
         first, second, wanted = round(first * found / wanted), round(second * found / wanted), found
     order = np.random.default_rng(seed).permutation(found)[:wanted]
-    return Splits(streams[order[:first]], streams[order[first:second]], streams[order[second:]])
+    return Splits.cut(streams[order], int(first), int(second))

@@ -17,9 +17,7 @@ def fill(observed: StreamSet, imputed: StreamSet) -> StreamSet:
 
     Columns of either set are kept; where an event has no value it is NaN, or None in a column that is not numeric.
     """
-    bare = [StreamSet.trusted(s.event_times, s.event_types, s.offsets, s.starts, s.ends, s.ids, s.types, axis=s.axis)
-            for s in (observed, imputed)]  # fmt: skip
-    complete, is_imputed = combine(*bare)
+    complete, is_imputed = combine(observed.replace(columns={}), imputed.replace(columns={}))
     columns: dict[str, NDArray[Any]] = {}
     for source, mask in ((observed, ~is_imputed), (imputed, is_imputed)):
         for name, values in source.columns.items():
@@ -28,8 +26,7 @@ def fill(observed: StreamSet, imputed: StreamSet) -> StreamSet:
             column[mask] = values
             columns[name] = column
     columns["imputed"] = is_imputed
-    c = complete
-    return StreamSet.trusted(c.event_times, c.event_types, c.offsets, c.starts, c.ends, c.ids, c.types, columns, c.axis)
+    return complete.replace(columns=columns)
 
 
 def combine(observed: StreamSet, missing: StreamSet) -> tuple[StreamSet, NDArray[np.bool_]]:
@@ -56,16 +53,10 @@ def combine(observed: StreamSet, missing: StreamSet) -> tuple[StreamSet, NDArray
     order = np.lexsort((times, stream))
     is_missing = np.arange(len(times)) >= observed.num_events
     types = np.concatenate([observed.event_types, missing.event_types])
-    shared = observed.columns.keys() & missing.columns.keys()
-    columns = {
-        name: np.concatenate([observed.columns[name], missing.columns[name]])[order]
-        for name in observed.columns
-        if name in shared
-    }
-    complete = StreamSet.trusted(
-        times[order], types[order], observed.offsets + missing.offsets, observed.starts, observed.ends,
-        observed.ids, observed.types, columns, observed.axis,
-    )  # fmt: skip
+    shared = [name for name in observed.columns if name in missing.columns]
+    columns = {name: np.concatenate([observed.columns[name], missing.columns[name]])[order] for name in shared}
+    offsets = observed.offsets + missing.offsets
+    complete = observed.replace(event_times=times[order], event_types=types[order], offsets=offsets, columns=columns)
     return complete, is_missing[order]
 
 
@@ -88,16 +79,10 @@ def join(parts: Sequence[StreamSet]) -> StreamSet:
 def observed_first(streams: StreamSet, missing: NDArray[np.bool_]) -> tuple[StreamSet, NDArray[np.bool_]]:
     """Complete streams and which of their events are missing [E], as ``combine`` would give them.
 
-    Only of events at the same time does the order change.
+    The order changes only among events at the same time.
     """
     same = (np.diff(streams.event_times) == 0) & (np.diff(streams.stream_of_event) == 0)
     if not (same & missing[:-1] & ~missing[1:]).any():
         return streams, missing
     order = np.lexsort((missing, streams.event_times, streams.stream_of_event))
-    columns = {name: values[order] for name, values in streams.columns.items()}
-    s = streams
-    ordered = StreamSet.trusted(
-        s.event_times[order], s.event_types[order], s.offsets, s.starts, s.ends, s.ids, s.types, columns, s.axis
-    )
-    ordered._id_keys = streams._id_keys
-    return ordered, missing[order]
+    return streams.replace(**streams.at(order)), missing[order]
