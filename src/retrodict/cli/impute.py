@@ -52,13 +52,8 @@ def impute(
     ] = 100_000,
     draws: Annotated[Path | None, typer.Option(help="Where the draws go; by default beside the output.")] = None,
     seed: common.Seed = 0,
-    stream: common.Stream = None,
-    time: common.Time = None,
-    type: common.Type = None,
-    start: common.Start = None,
-    end: common.End = None,
-    unit: common.Unit = None,
-    timezone: common.Timezone = None,
+    *,
+    columns: common.Columns,
 ) -> None:
     """Impute the events that are missing from incomplete streams.
 
@@ -74,7 +69,7 @@ def impute(
       retrodict impute model/ incomplete.parquet -m delays.yaml -o imputed.parquet
     """
     find_format(output, None)
-    observed = common.read(file, stream, time, type, start, end, unit, timezone)
+    observed = columns.read(file)
     proposal = _load(model, missing, filtering)
 
     from retrodict.smc.impute import impute as run
@@ -100,7 +95,7 @@ def impute(
     if cost is None:
         cost = _half_a_gap(posterior.observed, float(posterior.expected_count().sum()))
     decoded = posterior.consensus(cost)
-    common.write(fill(posterior.observed, decoded), output, stream, time, type)
+    columns.write(fill(posterior.observed, decoded), output)
     unit_name = posterior.observed.axis.unit or proposal.model.time_unit
     units = f"{unit_name}s" if unit_name else "units of time"
     common.wrote(

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import gzip
 import io
 import os
 import stat
 import zlib
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
-from typing import BinaryIO
+from typing import Any, BinaryIO
 
 from retrodict import _limits
 from retrodict.errors import DataError
@@ -108,6 +111,16 @@ def _check_growth(path: Path, expanded: int, read: int) -> None:
         ratio = expanded // max(read, 1)
         _limits.check("ratio", ratio, f"the file expands to {ratio:,} times its size", file=path)
         _limits.check("bytes", expanded, f"the file expands to {expanded:,} bytes or more", file=path)
+
+
+@contextmanager
+def packed(file: BinaryIO, target: Path) -> Iterator[Any]:
+    """``file`` to write to, gzipped where the name of ``target`` asks for it; the same contents give the same bytes."""
+    if not is_gzip(target):
+        yield file
+        return
+    with gzip.GzipFile("", "wb", fileobj=file, mtime=0) as small:  # no name and no time in the header
+        yield small
 
 
 def read_text(path: Path) -> str:

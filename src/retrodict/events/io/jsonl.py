@@ -11,7 +11,6 @@ writer writes names, so types that never occur are known again only with ``types
 from __future__ import annotations
 
 import contextlib
-import gzip
 import json
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -20,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from retrodict.errors import DataError, show
-from retrodict.events.io.files import is_gzip, read_text
+from retrodict.events.io.files import packed, read_text
 from retrodict.events.io.records import (
     Record,
     assemble,
@@ -218,6 +217,5 @@ def _dump(value: dict[str, Any], target: Path) -> str:
 
 def write_lines(text: str, file: BinaryIO, target: Path) -> None:
     """Write UTF-8 text into ``file``, gzipped if the name of ``target`` asks for it."""
-    data = text.encode()
-    # No time in the header: the same streams give the same bytes.
-    file.write(gzip.compress(data, mtime=0) if is_gzip(target) else data)
+    with packed(file, target) as out:
+        out.write(text.encode())

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import os
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -128,10 +129,10 @@ def _use_metadata(written: bytes, request: Request) -> None:
         request.types = types
 
 
-def write_parquet(streams: StreamSet, file: BinaryIO, target: Path) -> None:
+def write_parquet(streams: StreamSet, file: BinaryIO, target: Path, names: Mapping[str, str]) -> None:
     """Write a stream set as Parquet into ``file``, which will become ``target``."""
     facts = {"types": list(streams.types), "axis": streams.axis.to_dict()}
-    table = to_table(streams).replace_schema_metadata({_KEY: json.dumps(facts).encode()})
+    table = to_table(streams, names).replace_schema_metadata({_KEY: json.dumps(facts).encode()})
     try:
         pq.write_table(table, file)
     except (pa.ArrowException, ValueError) as error:

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from retrodict import _limits
 from retrodict.errors import DataError, DataNotice
+from retrodict.events.stream_set import first_repeat
 from retrodict.events.time_axis import TimeAxis
 
 
@@ -106,7 +107,7 @@ def check_types_argument(types: Any) -> tuple[str, ...] | None:
     if isinstance(types, str) or not isinstance(types, Sequence | np.ndarray):
         raise DataError(f"types= is {types!r}, not a list of names", remedy=remedy)
     names = tuple(str(name) for name in types)
-    if len(set(names)) < len(names):
-        twice = next(name for name in names if names.count(name) > 1)
+    twice = first_repeat(names)
+    if twice is not None:
         raise DataError(f"types= lists {twice!r} twice", remedy=remedy)
     return names
