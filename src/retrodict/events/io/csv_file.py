@@ -20,7 +20,7 @@ from retrodict import _limits
 from retrodict.errors import DataError
 from retrodict.events.io.files import packed, read_bytes
 from retrodict.events.io.request import Request
-from retrodict.events.io.roles import time_columns
+from retrodict.events.io.roles import names_of_times
 from retrodict.events.io.tables import from_arrow, to_table
 from retrodict.events.stream_set import StreamSet
 
@@ -40,7 +40,7 @@ def read_csv(path: Path, request: Request) -> StreamSet:
         )
     kind = request.type or "type"
     roles = {kind: "type", request.stream or "stream": "stream"}
-    times = time_columns(request)
+    times = names_of_times(request)
     columns = []
     for name, column in zip(table.column_names, table.columns, strict=True):
         if name in times or (name == kind and _are_names(column, request)):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Hashable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -92,6 +92,12 @@ class Places(NamedTuple):
             row=int(self.rows[index]),
             remedy=remedy,
         )
+
+    def refuse(self, bad: NDArray[np.bool_], explain: Callable[[int], tuple[str, str]]) -> None:
+        """Raise for the first event that is ``bad`` [E]; ``explain`` gives its problem and remedy."""
+        if bad.any():
+            first = int(np.argmax(bad))
+            raise self.error(first, *explain(first))
 
     def take(self, which: NDArray[Any]) -> Places:
         """The places of some of the events."""

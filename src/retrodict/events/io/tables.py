@@ -17,10 +17,9 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from retrodict.errors import DataError, DataNotice
-from retrodict.events.io.columns import RESERVED
 from retrodict.events.io.long_table import read_table
 from retrodict.events.io.request import Request
-from retrodict.events.io.roles import time_columns
+from retrodict.events.io.roles import RESERVED, names_of_times
 from retrodict.events.stream_set import StreamSet, first_repeat
 
 if TYPE_CHECKING:
@@ -59,7 +58,7 @@ def _refuse_repeated_columns(names: Sequence[str], request: Request) -> None:
 
 def _pandas_columns(frame: pd.DataFrame, request: Request) -> dict[str, Any]:
     """Each column for Arrow; columns of Python objects stay as they are, unless they have a part to play."""
-    times = time_columns(request)
+    times = names_of_times(request)
     parts = {request.stream or "stream", request.type or "type"}
     columns: dict[str, Any] = {}
     for position, name in enumerate(map(str, frame.columns)):
