@@ -10,7 +10,7 @@ import typer
 from retrodict.cli import common
 from retrodict.errors import DataError
 from retrodict.events.io.files import find_format
-from retrodict.missingness.parse import parse_missing
+from retrodict.missingness.spec import parse_missing
 
 
 def censor(

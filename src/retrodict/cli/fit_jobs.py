@@ -13,7 +13,7 @@ import typer
 from retrodict.cli import common
 from retrodict.errors import ModelError, WriteError
 from retrodict.events.stream_set import StreamSet
-from retrodict.missingness.parse import parse_missing
+from retrodict.missingness.spec import parse_missing
 from retrodict.models import MODELS, Model, NeuralHawkes
 
 SMOOTHER = "smoother"  # the folder, inside the model's, of the proposal trained for it

@@ -15,7 +15,7 @@ from retrodict.errors import ModelError
 from retrodict.events.combine import fill
 from retrodict.events.io.files import find_format
 from retrodict.events.stream_set import StreamSet
-from retrodict.missingness.parse import parse_missing
+from retrodict.missingness.spec import parse_missing
 from retrodict.proposals import Filtering, Proposal
 
 

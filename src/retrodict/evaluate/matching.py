@@ -1,11 +1,77 @@
-"""One-to-one matching of events within a time tolerance."""
+"""Which imputed stream belongs to which true one, and how many of their events match within a time tolerance."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import NamedTuple, TypeAlias
+
 import numpy as np
 from numba import njit
+from numpy.typing import NDArray
 
 from retrodict.decode.kernels import Floats, Ints
+from retrodict.decode.transport import Cost, Groups, align_groups, check_streams, count_types, group_by_type
+from retrodict.errors import DataError
+from retrodict.events.stream import EventStream
+from retrodict.events.stream_set import StreamSet
+
+Streams: TypeAlias = StreamSet | Sequence[EventStream]
+
+
+class Pairs(NamedTuple):
+    """N pairs of streams over K types, and their events in N * K groups."""
+
+    truth: list[EventStream]
+    imputed: list[EventStream]
+    types: tuple[str, ...]
+    true_groups: Groups
+    imputed_groups: Groups
+
+    def counts(self, groups: Groups) -> NDArray[np.int64]:
+        """Events of each stream and type [N, K]."""
+        return np.diff(groups.offsets).reshape(len(self.truth), len(self.types))
+
+    def align(self, cost: Cost) -> NDArray[np.int64]:
+        """For each imputed event (in the order of its groups) the true event aligned to it, or -1."""
+        return align_groups(self.imputed_groups, self.true_groups, cost)
+
+
+def pair_streams(truth: Streams, imputed: Streams) -> Pairs:
+    """Pair stream sets by id and type name, lists by position; every stream needs its partner."""
+    names: tuple[str, ...] | None = None
+    if isinstance(truth, StreamSet) and isinstance(imputed, StreamSet):
+        names = truth.types + tuple(name for name in imputed.types if name not in truth.types)
+        truth, imputed = truth.with_types(names), imputed.with_types(names)
+        imputed = _in_order_of(truth, imputed)
+    true, other = check_streams(truth, "truth"), check_streams(imputed, "imputed")
+    if len(true) != len(other):
+        raise DataError(
+            f"{len(true)} true streams but {len(other)} imputed ones",
+            remedy="pass one imputed stream for each true one",
+        )
+    if not true:
+        raise DataError("there are no streams to score", remedy="pass at least one stream")
+    if names is None:
+        names = tuple(str(k) for k in range(count_types(true, other)))
+    return Pairs(true, other, names, group_by_type(true, len(names)), group_by_type(other, len(names)))
+
+
+def _in_order_of(truth: StreamSet, imputed: StreamSet) -> StreamSet:
+    position = {name: place for place, name in enumerate(imputed.ids)}
+    for name in truth.ids:
+        if name not in position:
+            raise DataError(
+                "the truth has this stream, the imputation has not",
+                stream=name,
+                remedy="impute every stream, an empty one if nothing is missing from it",
+            )
+    for name in set(position).difference(truth.ids):
+        raise DataError(
+            "the imputation has this stream, the truth has not",
+            stream=name,
+            remedy="score only streams whose truth is known",
+        )
+    return imputed[[position[name] for name in truth.ids]]
 
 
 @njit(cache=True)

@@ -119,8 +119,8 @@ class Missingness(ABC):
 
     def contexts(self, batch: Batch) -> Context:
         """What is known in each gap of complete streams, leading dimensions [B, L+1]; without a model's state."""
-        whose = (x[:, None].expand(batch.gaps.shape) for x in (batch.starts, batch.ids, batch.durations))
-        start, stream, end = whose
+        facts = (batch.starts, batch.ids, batch.durations)
+        start, stream, end = (fact[:, None].expand(batch.gaps.shape) for fact in facts)
         history = self.initial((len(batch.starts),), batch.starts.device)
         if not history:
             return Context(start, stream, None, end)
@@ -167,6 +167,13 @@ class Missingness(ABC):
             logs = np.log(np.where(is_missing, rates, 1 - rates))
         total = torch.zeros(len(complete), dtype=torch.float64)
         return total.index_add_(0, torch.as_tensor(complete.stream_of_event), torch.as_tensor(logs))
+
+
+def history_of(context: Context | None) -> History:
+    """The summary of the events so far, for a mechanism that needs one."""
+    if context is None or not context.history:
+        raise ModelError("a mechanism that looks at preceding events needs them: give a context with its history.")
+    return context.history
 
 
 def between(times: Tensor, start: Tensor, stop: Tensor) -> Tensor | None:

@@ -10,8 +10,8 @@ import torch
 from torch import Tensor
 
 from retrodict.errors import ModelError
+from retrodict.missingness.arguments import check_probabilities, spread
 from retrodict.missingness.base import Context, Missingness, between
-from retrodict.missingness.vocabulary import check_probability, spread
 
 Rate = Callable[[Tensor, Context | None], Tensor]
 Over = Callable[[Tensor, Tensor, Context | None], Tensor]
@@ -43,8 +43,7 @@ class Custom(Missingness):
                 "rd.load_proposal(folder, missing=rd.Custom(...))."
             )
         if not callable(bound):
-            for name, most in (bound if isinstance(bound, Mapping) else {"every type": bound}).items():
-                check_probability(most, f"the bound of {name!r}")
+            check_probabilities(bound, "the bound")
         self.function, self.given_bound, self.given_breaks = function, bound, breaks
         self.num_types = 0
         self.most: Tensor | None = None
@@ -54,7 +53,7 @@ class Custom(Missingness):
         return {"function": getattr(self.function, "__qualname__", type(self.function).__name__)}
 
     def bind(self, types: Sequence[str], unit: str | None = None) -> Custom:
-        """For so many types."""
+        """The function for the number of types."""
         bound = copy.copy(self)
         bound.num_types = len(types)
         if not callable(self.given_bound):

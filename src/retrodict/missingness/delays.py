@@ -16,7 +16,7 @@ import torch
 from torch import Tensor, nn
 
 from retrodict.errors import ModelError
-from retrodict.missingness.vocabulary import check_positive, positions
+from retrodict.missingness.arguments import check_positive, positions
 
 _KNOTS = 32
 

@@ -10,9 +10,10 @@ import torch
 from torch import Tensor, nn
 
 from retrodict.errors import ModelError
+from retrodict.missingness.arguments import plain
 from retrodict.missingness.base import Context, Missingness, between
-from retrodict.missingness.clock import check_unit, to_unit
 from retrodict.missingness.delays import FAMILIES, Delays, by_type
+from retrodict.missingness.schedule import check_unit, to_unit
 
 Value = float | Mapping[str, float]
 
@@ -48,7 +49,7 @@ class ReportingDelay(Missingness):
         if family not in FAMILIES:
             raise ModelError(f"unknown family of delays {family!r}. Choose one of {', '.join(FAMILIES)}.")
         given = {"mean": mean, "shape": shape, "median": median, "spread": spread, "delays": delays}
-        self.given = {name: _plain(value) for name, value in given.items() if value is not None}
+        self.given = {name: plain(value) for name, value in given.items() if value is not None}
         wanted = FAMILIES[family].names
         if set(self.given) != set(wanted):
             raise ModelError(
@@ -119,9 +120,3 @@ class ReportingDelay(Missingness):
 
     def __repr__(self) -> str:
         return f"ReportingDelay({self.family!r}, {', '.join(f'{name}={value}' for name, value in self.given.items())})"
-
-
-def _plain(value: Any) -> Any:
-    if isinstance(value, Mapping):
-        return {name: _plain(item) for name, item in value.items()}
-    return value.tolist() if hasattr(value, "tolist") else list(value) if isinstance(value, tuple) else value

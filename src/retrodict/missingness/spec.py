@@ -1,7 +1,7 @@
-"""Mechanisms from YAML files.
+"""Mechanisms as people write them: in a YAML file, or as ``pick-up=0.5``, ``'pick-up:*=1'`` or ``0.5`` for every type.
 
-One mapping, or a list of them where several mechanisms are at work; ``mechanism`` says which it is, the rest are its
-arguments as in Python:
+A file has one mapping, or a list of them where several mechanisms are at work; ``mechanism`` names the mechanism, the
+rest are its arguments as in Python:
 
     - mechanism: by_type
       rates: {pick-up: 0.1}
@@ -15,21 +15,25 @@ from __future__ import annotations
 import inspect
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any
 
 import yaml
 
-from retrodict.errors import DataError, show
+from retrodict.errors import DataError, ModelError, show
 from retrodict.events.atomic import write_text
 from retrodict.events.plain import read_regular
+from retrodict.events.stream_set import describe_types
 from retrodict.missingness import MECHANISMS
+from retrodict.missingness.arguments import WRONG
 from retrodict.missingness.base import Missingness
+from retrodict.missingness.by_type import ByType
 from retrodict.missingness.either import Either
-from retrodict.missingness.vocabulary import WRONG
 
 _LONGEST, _DEEPEST = 4 << 20, 16  # bytes of a file, and how deep its values nest
+_SUFFIXES = (".yaml", ".yml")
 _NAMES = [kind for kind in MECHANISMS if kind not in ("either", "custom")]
 
 
@@ -131,3 +135,45 @@ def _build(given: Any, path: str | os.PathLike[str], where: str) -> Missingness:
         return MECHANISMS[kind](**arguments)
     except WRONG as error:
         raise DataError(f"{where}mechanism {kind!r}: {error}"[:500], file=path, remedy="correct the value") from error
+
+
+def parse_missing(specs: Sequence[str], types: Sequence[str], unit: str | None = None) -> Missingness:
+    """A mechanism over ``types`` from texts NAME=RATE, PATTERN=RATE or RATE, of which later ones win, and YAML files.
+
+    >>> parse_missing(["0.1", "pick-up:*=0.5"], ["drop-off:A", "pick-up:A", "pick-up:B"])
+    ByType({'drop-off:A': 0.1, 'pick-up:A': 0.5, 'pick-up:B': 0.5})
+    """
+    files = [spec for spec in specs if spec.lower().endswith(_SUFFIXES)]
+    rates = [spec for spec in specs if spec not in files]
+    parts = [_from_file(file, types, unit) for file in files]
+    if rates:
+        parts.insert(0, _by_type(rates, types))
+    return parts[0] if len(parts) == 1 else Either(*parts)
+
+
+def _from_file(file: str, types: Sequence[str], unit: str | None) -> Missingness:
+    mechanism = read_missing(file)
+    try:
+        return mechanism.bind(types, unit)
+    except WRONG as error:
+        raise DataError(str(error)[:500], file=file, remedy="correct the mechanism") from error
+
+
+def _by_type(specs: Sequence[str], types: Sequence[str]) -> ByType:
+    rates: dict[str, float] = {}
+    for spec in specs:
+        name, equals, number = spec.rpartition("=")
+        try:
+            rate = float(number)
+        except ValueError:
+            raise ModelError(
+                f"cannot understand the missing rate {spec!r}. Write NAME=RATE, such as pick-up=0.5, a pattern such as "
+                "'pick-up:*=1', a single rate for every type, or a file such as missing.yaml."
+            ) from None
+        matches = [t for t in types if fnmatchcase(t, name)] if equals and name not in types else [name]
+        if not equals:
+            matches = list(types)
+        if not matches:
+            raise ModelError(f"no event type matches {name!r}. The types are {describe_types(types, 20)}.")
+        rates.update(dict.fromkeys(matches, rate))
+    return ByType(rates).bind(types)
