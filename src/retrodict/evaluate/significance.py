@@ -22,12 +22,7 @@ class PermutationTest(NamedTuple):
 
 
 def paired_permutation_test(
-    a: ArrayLike,
-    b: ArrayLike,
-    *,
-    alternative: Alternative = "two-sided",
-    permutations: int = 20_000,
-    seed: int = 0,
+    a: ArrayLike, b: ArrayLike, *, alternative: Alternative = "two-sided", permutations: int = 20_000, seed: int = 0
 ) -> PermutationTest:
     """Compare paired scores ``a`` [N] and ``b`` [N] by flipping the signs of their differences.
 

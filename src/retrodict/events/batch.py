@@ -128,11 +128,7 @@ def batches_by_length(
 
 
 def iterate_batches(
-    streams: StreamSet,
-    batch_size: int = 256,
-    *,
-    dtype: torch.dtype = torch.float32,
-    device: torch.device | str = "cpu",
+    streams: StreamSet, batch_size: int = 256, *, dtype: torch.dtype = torch.float32, device: torch.device | str = "cpu"
 ) -> Iterator[Batch]:
     """All streams once, in batches of like length."""
     for index in batches_by_length(streams.lengths, batch_size):

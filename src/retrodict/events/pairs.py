@@ -64,11 +64,7 @@ class PackedPairs:
 
 
 def make_pairs(
-    observed: StreamSet,
-    missing: StreamSet,
-    *,
-    dtype: torch.dtype = torch.float32,
-    device: torch.device | str = "cpu",
+    observed: StreamSet, missing: StreamSet, *, dtype: torch.dtype = torch.float32, device: torch.device | str = "cpu"
 ) -> PairBatch:
     """All streams, padded; both sets hold the same ones."""
     return PackedPairs(*combine(observed, missing), device).batch(np.arange(len(observed)), dtype)

@@ -65,9 +65,7 @@ class EventStream:
             ) from error
         if len(t) != len(k):
             raise DataError(
-                f"{len(t)} times but {len(k)} types",
-                stream=id,
-                remedy="give exactly one type for each time",
+                f"{len(t)} times but {len(k)} types", stream=id, remedy="give exactly one type for each time"
             )
         extra = {name: np.asarray(values) for name, values in (columns or {}).items()}
         for name, values in extra.items():

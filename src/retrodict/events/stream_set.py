@@ -62,10 +62,7 @@ class StreamSet:
     _id_keys: NDArray[np.int64] | None = None
 
     def __init__(
-        self,
-        streams: Iterable[EventStream],
-        types: Sequence[str] | None = None,
-        axis: TimeAxis | None = None,
+        self, streams: Iterable[EventStream], types: Sequence[str] | None = None, axis: TimeAxis | None = None
     ) -> None:
         streams = list(streams)
         for position, stream in enumerate(streams):

@@ -31,11 +31,7 @@ class Custom(Missingness):
     kind = "custom"
 
     def __init__(
-        self,
-        function: Rate,
-        bound: float | Mapping[str, float] | Over = 1.0,
-        *,
-        breaks: Sequence[float] | Over = (),
+        self, function: Rate, bound: float | Mapping[str, float] | Over = 1.0, *, breaks: Sequence[float] | Over = ()
     ) -> None:
         if not callable(function):
             raise ModelError(

@@ -121,8 +121,7 @@ def _use_metadata(written: bytes, request: Request) -> None:
         types = tuple(str(name) for name in facts["types"])
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise request.error(
-            "the 'retrodict' entry of the schema metadata is damaged",
-            "write the file again with write_events",
+            "the 'retrodict' entry of the schema metadata is damaged", "write the file again with write_events"
         ) from error
     request.axis = axis
     if request.types is None:

@@ -11,14 +11,7 @@ from numpy.typing import NDArray
 
 from retrodict import _limits
 from retrodict.errors import DataError, show
-from retrodict.events.io.ragged import (
-    Grouping,
-    check_finite,
-    check_inside,
-    check_intervals,
-    group,
-    last_of_each,
-)
+from retrodict.events.io.ragged import Grouping, check_finite, check_inside, check_intervals, group, last_of_each
 from retrodict.events.io.request import Places, Request
 from retrodict.events.io.type_codes import index_integers, index_labels
 from retrodict.events.stream_set import StreamSet

@@ -52,12 +52,7 @@ class Request:
             )  # fmt: skip
 
     def error(
-        self,
-        problem: str,
-        remedy: str | None = None,
-        *,
-        stream: Hashable | None = None,
-        row: int | None = None,
+        self, problem: str, remedy: str | None = None, *, stream: Hashable | None = None, row: int | None = None
     ) -> DataError:
         """An error that names this request's file."""
         return DataError(problem, file=self.file, stream=stream, row=row, remedy=remedy)
@@ -86,11 +81,7 @@ class Places(NamedTuple):
         if self.nth is not None:
             problem = f"event {self.nth[index]}: {problem}"
         return DataError(
-            problem,
-            file=self.file,
-            stream=self.ids[self.codes[index]],
-            row=int(self.rows[index]),
-            remedy=remedy,
+            problem, file=self.file, stream=self.ids[self.codes[index]], row=int(self.rows[index]), remedy=remedy
         )
 
     def refuse(self, bad: NDArray[np.bool_], explain: Callable[[int], tuple[str, str]]) -> None:

@@ -38,8 +38,7 @@ def from_frame(frame: Any, request: Request) -> StreamSet:
             frame = frame.to_arrow()
         except Exception as error:  # Polars raises many kinds, all of its own
             raise request.error(
-                f"the Polars frame cannot become an Arrow table: {error}",
-                "drop or convert columns of Python objects",
+                f"the Polars frame cannot become an Arrow table: {error}", "drop or convert columns of Python objects"
             ) from error
     return from_arrow(frame, request)
 
@@ -109,8 +108,7 @@ def _arrow_from_objects(values: NDArray[Any], name: str, request: Request) -> pa
         other = next((kind for kind in kinds if kind != kinds[0]), None)
         found = f"{kinds[0]} values" if other is None else f"both {kinds[0]} and {other} values"
         raise request.error(
-            f"column {name!r} holds {found}",
-            "make them all text, or all integers, for example with .astype(str)",
+            f"column {name!r} holds {found}", "make them all text, or all integers, for example with .astype(str)"
         ) from error
 
 

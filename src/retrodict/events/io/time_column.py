@@ -245,8 +245,7 @@ def choose_axis(columns: list[TimeColumn], gaps: Callable[[], NDArray[Any]], req
     if not columns[0].calendar:
         if request.timezone is not None:
             raise request.error(
-                f"timezone= was given, but {columns[0].label} holds numbers",
-                "drop timezone=, or give datetimes",
+                f"timezone= was given, but {columns[0].label} holds numbers", "drop timezone=, or give datetimes"
             )
         return TimeAxis(request.unit or (None if recorded.is_calendar else recorded.unit))
     present = [column.values[~column.missing] for column in columns]

@@ -29,11 +29,7 @@ def check_num_types(number: int, request: Request) -> None:
 
 
 def index_labels(
-    codes: NDArray[np.int64],
-    labels: Sequence[str],
-    request: Request,
-    places: Places,
-    ordered: bool = False,
+    codes: NDArray[np.int64], labels: Sequence[str], request: Request, places: Places, ordered: bool = False
 ) -> tuple[NDArray[np.int64], tuple[str, ...]]:
     """Type indices [E] and the vocabulary, from ``labels[codes]``.
 
