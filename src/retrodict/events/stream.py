@@ -42,11 +42,8 @@ class EventStream:
         columns: Mapping[str, ArrayLike] | None = None,
     ) -> None:
         if end is None:
-            raise DataError(
-                "a stream needs an explicit end",
-                stream=id,
-                remedy="pass end=T, the time until which the stream was watched",
-            )
+            remedy = "pass end=T, the time until which the stream was watched"
+            raise DataError("a stream needs an explicit end", stream=id, remedy=remedy)
         t = _array(times, "times", id)
         k = _array(types, "types", id)
         if k.size and not np.issubdtype(k.dtype, np.integer):
@@ -58,11 +55,8 @@ class EventStream:
         try:
             t = t.astype(np.float64)
         except (TypeError, ValueError) as error:
-            raise DataError(
-                f"times must be numbers, not {t.dtype}",
-                stream=id,
-                remedy="convert them to float, or read datetimes with rd.read_events",
-            ) from error
+            remedy = "convert them to float, or read datetimes with rd.read_events"
+            raise DataError(f"times must be numbers, not {t.dtype}", stream=id, remedy=remedy) from error
         if len(t) != len(k):
             raise DataError(
                 f"{len(t)} times but {len(k)} types", stream=id, remedy="give exactly one type for each time"
@@ -147,11 +141,8 @@ class EventStream:
 def _array(values: Any, name: str, stream: Hashable | None) -> NDArray[Any]:
     array = np.asarray(values)
     if array.ndim != 1:
-        raise DataError(
-            f"{name} must be a flat list, but have shape {array.shape}",
-            stream=stream,
-            remedy=f"pass one-dimensional {name}, one entry for each event",
-        )
+        remedy = f"pass one-dimensional {name}, one entry for each event"
+        raise DataError(f"{name} must be a flat list, but have shape {array.shape}", stream=stream, remedy=remedy)
     return array if array.size else array.astype(np.int64)
 
 

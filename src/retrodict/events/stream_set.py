@@ -207,10 +207,8 @@ class StreamSet:
     def split(self, train: float = 0.8, dev: float = 0.1, seed: int = 0) -> Splits:
         """Whole streams at random into train, dev and test (the rest)."""
         if not (train >= 0 and dev >= 0 and train + dev <= 1 + 1e-12):
-            raise DataError(
-                f"cannot split into {train} train and {dev} dev",
-                remedy="give fractions that are not negative and add up to at most 1",
-            )
+            remedy = "give fractions that are not negative and add up to at most 1"
+            raise DataError(f"cannot split into {train} train and {dev} dev", remedy=remedy)
         order = np.random.default_rng(seed).permutation(len(self))
         first, second = round(train * len(self)), round((train + dev) * len(self))
         return Splits.cut(self[order], first, second)

@@ -107,11 +107,8 @@ def build(content: Any, path: str | os.PathLike[str] = "") -> Missingness:
 def _build(given: Any, path: str | os.PathLike[str], where: str) -> Missingness:
     """One mechanism from its mapping."""
     if not isinstance(given, Mapping) or "mechanism" not in given:
-        raise DataError(
-            f"{where}the key 'mechanism' is missing",
-            file=path,
-            remedy=f"write 'mechanism: NAME' with one of {', '.join(_NAMES)}, and its arguments beside it",
-        )
+        remedy = f"write 'mechanism: NAME' with one of {', '.join(_NAMES)}, and its arguments beside it"
+        raise DataError(f"{where}the key 'mechanism' is missing", file=path, remedy=remedy)
     kind = str(given["mechanism"]).replace("-", "_")
     if kind not in _NAMES:
         raise DataError(
@@ -123,11 +120,8 @@ def _build(given: Any, path: str | os.PathLike[str], where: str) -> Missingness:
     known = inspect.signature(MECHANISMS[kind].__init__).parameters
     for key in arguments:
         if key not in known or key == "self":
-            raise DataError(
-                f"{where}key {key!r}: {kind} takes no such argument",
-                file=path,
-                remedy=f"use some of {', '.join(name for name in known if name != 'self')}",
-            )
+            remedy = f"use some of {', '.join(name for name in known if name != 'self')}"
+            raise DataError(f"{where}key {key!r}: {kind} takes no such argument", file=path, remedy=remedy)
     for name, parameter in known.items():
         if parameter.default is parameter.empty and name not in ("self", *arguments):
             raise DataError(f"{where}key {name!r} is missing", file=path, remedy=f"{kind} needs it: add it")

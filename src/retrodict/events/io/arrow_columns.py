@@ -37,11 +37,8 @@ def read_stream_ids(column: pa.Array, label: str, request: Request) -> tuple[NDA
     column = decoded(column)
     missing = to_mask(column.is_null(nan_is_null=True))
     if missing.any():
-        raise request.error(
-            f"{label}: the stream id is missing",
-            "say which stream the row belongs to, or drop the row",
-            row=int(np.argmax(missing)) + 1,
-        )
+        remedy = "say which stream the row belongs to, or drop the row"
+        raise request.error(f"{label}: the stream id is missing", remedy, row=int(np.argmax(missing)) + 1)
     if pa.types.is_floating(column.type):  # pandas makes floats of integers next to a NaN
         with suppress(pa.ArrowInvalid):
             column = column.cast(pa.int64())

@@ -138,8 +138,5 @@ def write_csv(streams: StreamSet, file: BinaryIO, target: Path, names: Mapping[s
         with packed(file, target) as out:
             arrow_csv.write_csv(table, out)
     except pa.ArrowException as error:
-        raise DataError(
-            f"CSV cannot hold these columns: {error}",
-            file=target,
-            remedy="write Parquet, or drop columns that hold lists",
-        ) from error
+        remedy = "write Parquet, or drop columns that hold lists"
+        raise DataError(f"CSV cannot hold these columns: {error}", file=target, remedy=remedy) from error

@@ -182,10 +182,8 @@ def _choose_split(value: Mapping[str, Any], request: Request) -> str:
         return request.split
     if not present:
         keys = ", ".join(show(key) for key in list(value)[:20]) or "none"
-        raise request.error(
-            f"no streams were found; the keys are {keys}",
-            "give a dict with 'seqs', or with splits such as 'train', each a list of streams",
-        )
+        remedy = "give a dict with 'seqs', or with splits such as 'train', each a list of streams"
+        raise request.error(f"no streams were found; the keys are {keys}", remedy)
     if len(present) > 1:
         raise request.error(
             f"there are several splits: {', '.join(present[:20])}", f'choose one, such as split="{present[0]}"'

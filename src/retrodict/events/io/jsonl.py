@@ -50,11 +50,8 @@ def read_lines(path: Path, request: Request) -> list[tuple[int, dict[str, Any]]]
                 f"the line is not JSON ({reason})", "put one complete JSON object on each line", row=number
             ) from error
         if not isinstance(value, dict):
-            raise request.error(
-                f"the line holds a JSON {_json_name(value)}, not an object",
-                'write each stream as {"id": ..., "horizon": [...], "times": [...], "types": [...]}',
-                row=number,
-            )
+            remedy = 'write each stream as {"id": ..., "horizon": [...], "times": [...], "types": [...]}'
+            raise request.error(f"the line holds a JSON {_json_name(value)}, not an object", remedy, row=number)
         objects.append((number, value))
     if not objects:
         raise request.error("there are no streams", "give a file with at least one stream")

@@ -135,8 +135,5 @@ def write_parquet(streams: StreamSet, file: BinaryIO, target: Path, names: Mappi
     try:
         pq.write_table(table, file)
     except (pa.ArrowException, ValueError) as error:
-        raise DataError(
-            f"Parquet cannot hold these columns: {error}",
-            file=target,
-            remedy="convert the extra columns to numbers or text, or leave them out",
-        ) from error
+        remedy = "convert the extra columns to numbers or text, or leave them out"
+        raise DataError(f"Parquet cannot hold these columns: {error}", file=target, remedy=remedy) from error

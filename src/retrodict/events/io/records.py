@@ -218,8 +218,6 @@ def use_num_types(sizes: Sequence[tuple[int | None, Any]], request: Request) -> 
     if known is not None and request.types is None:
         request.types = tuple(str(k) for k in range(known))
     if known is not None and request.types is not None and len(request.types) != known:
-        raise request.error(
-            f"types= has {len(request.types)} names, but there are {known} types (dim_process)",
-            "give one name for each type",
-        )
+        problem = f"types= has {len(request.types)} names, but there are {known} types (dim_process)"
+        raise request.error(problem, "give one name for each type")
     return known

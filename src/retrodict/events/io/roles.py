@@ -41,10 +41,8 @@ def _find(role: str, given: Any, table: Mapping[str, Any], request: Request) -> 
     if isinstance(name, str) and name in table:
         return name
     missing = f"there is no column {name!r}" + ("" if given is None else f" ({role}=)")
-    raise request.error(
-        f"{missing}; the columns are {describe_columns(table)}",
-        f'pass {role}="..." with the name of the column that {_MEANING[role]}',
-    )
+    remedy = f'pass {role}="..." with the name of the column that {_MEANING[role]}'
+    raise request.error(f"{missing}; the columns are {describe_columns(table)}", remedy)
 
 
 def _find_bound(role: str, table: Mapping[str, Any], request: Request) -> Any:
@@ -52,10 +50,8 @@ def _find_bound(role: str, table: Mapping[str, Any], request: Request) -> Any:
     given = getattr(request, role)
     source = role if given is None and role in table else given
     if isinstance(source, str) and source not in table and not source.strip().lstrip("+-")[:1].isdigit():
-        raise request.error(
-            f"there is no column {source!r} ({role}=); the columns are {describe_columns(table)}",
-            f"pass {role}= with the name of a column, a number or a datetime",
-        )
+        problem = f"there is no column {source!r} ({role}=); the columns are {describe_columns(table)}"
+        raise request.error(problem, f"pass {role}= with the name of a column, a number or a datetime")
     return source
 
 

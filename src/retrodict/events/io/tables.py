@@ -121,10 +121,8 @@ def to_table(streams: StreamSet, names: Mapping[str, str] | None = None) -> pa.T
     own = [(names or {}).get(name, name) for name in RESERVED]
     twice = first_repeat([*own, *streams.columns])
     if twice is not None:
-        raise DataError(
-            f"the column {twice!r} has the name of one of a table's own columns",
-            remedy=f"rename it; {', '.join(own)} are taken",
-        )
+        remedy = f"rename it; {', '.join(own)} are taken"
+        raise DataError(f"the column {twice!r} has the name of one of a table's own columns", remedy=remedy)
     rows, events = _rows_of(streams)
     index = np.maximum(events, 0)
     source = pa.array(index, mask=events < 0)

@@ -115,10 +115,8 @@ def read_time_value(value: Any, label: str, request: Request) -> TimeColumn:
     elif isinstance(value, np.datetime64):
         value = str(value)
     elif not isinstance(value, str):
-        raise request.error(
-            f"{label} is {value!r}, which is neither a column nor a time",
-            "give the name of a column, a number or a datetime",
-        )
+        problem = f"{label} is {value!r}, which is neither a column nor a time"
+        raise request.error(problem, "give the name of a column, a number or a datetime")
     return _read_text(pa.array([value], pa.string()), _Source(label, request))._replace(constant=True)
 
 
@@ -213,10 +211,8 @@ def check_timezone(zone: str | None, label: str, request: Request) -> None:
     try:
         pc.assume_timezone(pa.array([0], pa.timestamp("ns")), zone)
     except pa.ArrowInvalid as error:
-        raise request.error(
-            f"{label} is {zone!r}, which is not a known time zone",
-            'give a name such as "UTC" or "Europe/Berlin", or an offset such as "+01:00"',
-        ) from error
+        remedy = 'give a name such as "UTC" or "Europe/Berlin", or an offset such as "+01:00"'
+        raise request.error(f"{label} is {zone!r}, which is not a known time zone", remedy) from error
 
 
 def check_same_kind(time: TimeColumn, bound: TimeColumn, request: Request) -> None:
@@ -225,10 +221,8 @@ def check_same_kind(time: TimeColumn, bound: TimeColumn, request: Request) -> No
         return
     if time.calendar != bound.calendar:
         side = ("datetimes", "numbers") if time.calendar else ("numbers", "datetimes")
-        raise request.error(
-            f"{time.label} holds {side[0]}, but {bound.label} holds {side[1]}",
-            f"make both {side[0]}, or pass another column or value for {bound.label}",
-        )
+        remedy = f"make both {side[0]}, or pass another column or value for {bound.label}"
+        raise request.error(f"{time.label} holds {side[0]}, but {bound.label} holds {side[1]}", remedy)
     if (time.zone is None) != (bound.zone is None):
         zones = [column.zone or "no time zone" for column in (time, bound)]
         raise request.error(
@@ -257,10 +251,8 @@ def choose_axis(columns: list[TimeColumn], gaps: Callable[[], NDArray[Any]], req
     zone = request.timezone or (recorded.timezone if recorded.is_calendar else None) or columns[0].zone
     unit = request.unit or (recorded.unit if recorded.is_calendar else None) or _unit_for(gaps())
     if unit not in SECONDS:
-        raise request.error(
-            f"unit {unit!r} is not a length of time that datetimes can be counted in",
-            f"use one of {', '.join(SECONDS)}",
-        )
+        problem = f"unit {unit!r} is not a length of time that datetimes can be counted in"
+        raise request.error(problem, f"use one of {', '.join(SECONDS)}")
     return TimeAxis(unit, origin, zone)
 
 

@@ -30,10 +30,8 @@ def write_events(
     moved into place, so that a failure leaves no trace. The same streams give the same bytes.
     """
     if not isinstance(streams, StreamSet):
-        raise DataError(
-            f"cannot write an object of type {streams.__class__.__name__}",
-            remedy="give a StreamSet, such as rd.StreamSet([stream])",
-        )
+        remedy = "give a StreamSet, such as rd.StreamSet([stream])"
+        raise DataError(f"cannot write an object of type {streams.__class__.__name__}", remedy=remedy)
     target = Path(path)
     names = {"stream": stream or "stream", "time": time or "time", "type": type or "type"}
     write = _writer(find_format(target, format), target, names)
