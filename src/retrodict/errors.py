@@ -1,4 +1,4 @@
-"""What can go wrong, in words a user can act on.
+"""Errors in words that a user can act on.
 
 Every error about data carries where it is (file, stream, row), what is wrong, and what would be right:
 

@@ -21,7 +21,7 @@ Maker = Callable[[StreamSet], Model]
 
 
 def maker(kind: str, hidden: int | None) -> Maker:
-    """Makes a model of this kind for training streams, with as many hidden cells as asked for."""
+    """A function that makes a model of this kind for training streams, with ``hidden`` cells."""
     if hidden is None:
         return MODELS[kind].from_streams
     if kind != NeuralHawkes.kind:

@@ -43,9 +43,7 @@ def impute(
     islands: Annotated[
         int, typer.Option(help="Split the particles into independent runs, combined by evidence.", min=1)
     ] = 1,
-    moves: Annotated[
-        int, typer.Option(help="Move every particle so many times after sampling, against degeneracy.", min=0)
-    ] = 0,
+    moves: Annotated[int, typer.Option(help="Moves of every particle after sampling, against degeneracy.", min=0)] = 0,
     engine: Annotated[str, typer.Option(help="What runs it: auto, torch, native (see 'retrodict doctor').")] = "auto",
     max_events: Annotated[
         int, typer.Option(help="The most missing events that one guess of a stream may have.", min=1)
@@ -109,7 +107,7 @@ def impute(
 
 
 def _load(folder: Path, missing: list[str] | None, filtering: bool) -> Proposal:
-    """The smoother beside the model, or filtering where asked for or where there is none."""
+    """The smoother beside the model; filtering if asked for or if there is no smoother."""
     from retrodict.models.store import load_model, model_digest
     from retrodict.proposals.store import load_proposal
 
@@ -131,7 +129,7 @@ def _load(folder: Path, missing: list[str] | None, filtering: bool) -> Proposal:
     mechanism = parse_missing(missing, names, model.time_unit)
     if not filtering:
         common.err.print(
-            "[yellow]note:[/] no smoother for what goes missing here: filtering is used, which looks only back"
+            "[yellow]note:[/] there is no smoother for these missing rates: filtering is used, which sees only the past"
         )
     return Filtering(model, mechanism)
 

@@ -69,7 +69,7 @@ def flights(source: str | os.PathLike[str] | None = None) -> StreamSet:
 
     The recipe: a departure is the scheduled time plus the delay, an arrival the clock of the destination at
     landing, both turned into UTC. Flights that were cancelled or diverted or have no tail number are left
-    out, and so are those whose door-to-door time is below the time in the air or more than 4 hours above it.
+    out, and so are flights with a door-to-door time below the time in the air or more than 4 hours above it.
     An aircraft's flights are cut into streams where an arrival and the next departure are more than 36 hours
     apart or where two flights overlap (a recording error). Streams of 12 to 60 events are kept; each starts
     at its first departure, time 0, and ends at its last arrival. Ids are the tail number and a running

@@ -1,4 +1,4 @@
-"""Which imputed stream belongs to which true one, and how many of their events match within a time tolerance."""
+"""Pair each imputed stream with the true one, and match their events within a time tolerance."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def _in_order_of(truth: StreamSet, imputed: StreamSet) -> StreamSet:
             remedy = "impute every stream, an empty one if nothing is missing from it"
             raise DataError("the truth has this stream, the imputation has not", stream=name, remedy=remedy)
     for name in set(position).difference(truth.ids):
-        remedy = "score only streams whose truth is known"
+        remedy = "score only streams with a known truth"
         raise DataError("the imputation has this stream, the truth has not", stream=name, remedy=remedy)
     return imputed[[position[name] for name in truth.ids]]
 
@@ -70,8 +70,7 @@ def _in_order_of(truth: StreamSet, imputed: StreamSet) -> StreamSet:
 def count_within(imputed: Floats, imputed_offsets: Ints, true: Floats, true_offsets: Ints, tolerance: float) -> Ints:
     """Size [G] of the largest matching in each group of events at most ``tolerance`` apart.
 
-    Going through both in time order and matching whatever can be matched is optimal, since the events in
-    reach of a later event never start earlier.
+    Matching greedily in time order is optimal, since the events in reach of a later event never start earlier.
     """
     matched = np.zeros(len(imputed_offsets) - 1, np.int64)
     for group in range(len(matched)):

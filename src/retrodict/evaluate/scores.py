@@ -112,7 +112,7 @@ class EventScore:
 
 @dataclass(frozen=True)
 class CountError:
-    """Imputed less true number of events: per stream in total, and per stream and type."""
+    """The number of imputed events minus the true number: per stream in total, and per stream and type."""
 
     bias: float
     mean_absolute: float
@@ -121,7 +121,7 @@ class CountError:
 
 @dataclass(frozen=True)
 class Coverage:
-    """Of imputed events aligned to a true one, the share whose interval holds the true time."""
+    """The share of intervals that hold the true time, among imputed events aligned to a true one."""
 
     covered: float
     mean_width: float

@@ -1,4 +1,4 @@
-"""Is one method better than another on the same streams, or was it luck?"""
+"""A paired permutation test: is one method better than another on the same streams?"""
 
 from __future__ import annotations
 

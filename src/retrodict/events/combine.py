@@ -15,7 +15,7 @@ from retrodict.events.stream_set import StreamSet
 def fill(observed: StreamSet, imputed: StreamSet) -> StreamSet:
     """The user's own streams with imputed events put in, marked by a column ``imputed``.
 
-    Columns of either set are kept; where an event has no value it is NaN, or None in a column that is not numeric.
+    Columns of both sets are kept; an event without a value has NaN, or None in a column that is not numeric.
     """
     complete, is_imputed = combine(observed.replace(columns={}), imputed.replace(columns={}))
     columns: dict[str, NDArray[Any]] = {}
@@ -30,7 +30,7 @@ def fill(observed: StreamSet, imputed: StreamSet) -> StreamSet:
 
 
 def combine(observed: StreamSet, missing: StreamSet) -> tuple[StreamSet, NDArray[np.bool_]]:
-    """Complete streams and which of their events are missing, [E].
+    """Complete streams, and a mask [E] of their missing events.
 
     Both sets hold the same streams (ids, intervals, types). At equal times observed events come first.
     Extra columns are kept where both sets have them.
@@ -59,9 +59,9 @@ def combine(observed: StreamSet, missing: StreamSet) -> tuple[StreamSet, NDArray
 
 
 def join(parts: Sequence[StreamSet]) -> StreamSet:
-    """The streams of several sets as one, each named by its id and the number of its set; columns are left out.
+    """The streams of several sets as one set; an id becomes (id, number of the set), and columns are left out.
 
-    A mechanism that goes by ids still takes each for the stream it was called after.
+    A mechanism that depends on ids still sees the original ids.
     """
     times, types, lengths, starts, ends, keys = (
         np.concatenate([getattr(part, name) for part in parts])
@@ -75,7 +75,7 @@ def join(parts: Sequence[StreamSet]) -> StreamSet:
 
 
 def observed_first(streams: StreamSet, missing: NDArray[np.bool_]) -> tuple[StreamSet, NDArray[np.bool_]]:
-    """Complete streams and which of their events are missing [E], as ``combine`` would give them.
+    """Complete streams and the mask [E] of their missing events, in the order that ``combine`` gives.
 
     The order changes only among events at the same time.
     """

@@ -1,4 +1,4 @@
-"""Batches of complete streams of which it is known what was observed: what a proposal is trained and scored on."""
+"""Batches of complete streams with a mark on each missing event: a proposal is trained and scored on them."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class PairBatch:
 
 
 class PackedPairs:
-    """Complete streams of which it is known what was observed, on a device, to be padded into batches there.
+    """Complete streams with a mark on each missing event, on a device, to be padded into batches there.
 
     ``missing`` [E] says which events are in z; at equal times observed ones come first (``combine``).
     """

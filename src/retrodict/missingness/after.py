@@ -60,19 +60,19 @@ class After(Missingness):
         return bound
 
     def initial(self, shape: Sequence[int], device: torch.device | str = "cpu") -> History:
-        """When the last trigger was, [...]: never."""
+        """The time of the last trigger, [...]: -inf, as there was none."""
         return (torch.full(tuple(shape), -torch.inf, dtype=torch.float64, device=device),)
 
     def update(self, history: History, type: Tensor, time: Tensor) -> History:
-        """A trigger is remembered."""
+        """The time of a trigger replaces that of the trigger before."""
         return (torch.where(self._triggers(type)[type], time, history[0]),)
 
     def rates(self, t: Tensor, context: Context | None = None) -> Tensor:
-        """Those of soon after or of later, [..., K]."""
+        """The rates soon after the last trigger, or those otherwise, [..., K]."""
         return self._either_way(t - history_of(context)[0] < self.reach)
 
     def bound(self, start: Tensor, stop: Tensor, context: Context | None = None) -> Tensor:
-        """The larger of those that occur between, [..., K]."""
+        """The larger of the rates that occur between, [..., K]."""
         last = history_of(context)[0]
         slack = 8 * torch.finfo(torch.float64).eps * (1 + stop.abs())
         soon, late = start - last < self.reach + slack, stop - last >= self.reach - slack
@@ -80,7 +80,7 @@ class After(Missingness):
         return torch.where((soon & late)[..., None], both, self._either_way(soon))
 
     def breaks(self, start: Tensor, stop: Tensor, context: Context | None = None) -> Tensor | None:
-        """When the time after the last trigger is over."""
+        """The end of the time after the last trigger."""
         return between((history_of(context)[0] + self.reach)[..., None], start, stop)
 
     def _either_way(self, is_soon: Tensor) -> Tensor:

@@ -14,7 +14,7 @@ from torch import Tensor
 from retrodict.errors import ModelError, show
 from retrodict.events.stream_set import describe_types
 
-# What constructors and torch raise for values of the wrong kind or size, where a description is from a file.
+# Constructors and torch raise these for values of the wrong kind or size in a file.
 WRONG = (TypeError, ValueError, ArithmeticError, AttributeError, LookupError, RuntimeError)
 
 
@@ -45,7 +45,7 @@ def mask_of(names: Iterable[str | int] | None, types: Sequence[str], what: str) 
 
 
 def spread(values: Any, types: Sequence[str], default: float = 0.0, what: str = "to give a value to") -> Tensor:
-    """A value for each type, [K] float64, from one for all or a dict by name, pattern or index; later ones win."""
+    """A value for each type, [K] float64, from one value or a dict by name, pattern or index; later entries win."""
     if not isinstance(values, Mapping):
         return torch.full((len(types),), float(values), dtype=torch.float64)
     vector = torch.full((len(types),), default, dtype=torch.float64)

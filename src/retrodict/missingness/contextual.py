@@ -2,7 +2,7 @@
 
 Every event, observed or missing, leaves a trace that fades at a few time scales; the summary is the sum of the traces
 by type and scale. It costs little, is carried by every particle, and does not depend on the model of complete streams.
-The network reads it on a log scale, and the time of day where a period is given, and says the rate of each type.
+The network reads it on a log scale, and the time of day where a period is given, and gives the rate of each type.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ from retrodict.missingness.schedule import check_unit, on_clock, period, to_unit
 class Contextual(Missingness):
     """A network of ``hidden`` units over traces of the types named, which fade at ``scales`` (times, in ``unit``).
 
-    It begins at ``rate`` whatever has happened, and is learned; ``weights`` are those of a saved one. ``every`` ("day")
-    lets it see the time of day.
+    Before it is learned its rate is ``rate`` after any history; ``weights`` are those of a saved mechanism. ``every``
+    ("day") lets it see the time of day.
     """
 
     kind = "contextual"
@@ -74,12 +74,12 @@ class Contextual(Missingness):
         self.period = None if isinstance(every, str) else period(every, None, None, "every")
 
     def config(self) -> dict[str, Any]:
-        """Its arguments and weights."""
+        """The arguments and weights."""
         given = {name: getattr(self, name) for name in ("types", "scales", "hidden", "rate", "every", "unit", "seed")}
         return plain(given | {"weights": dict(self.network.state_dict())})
 
     def bind(self, types: Sequence[str], unit: str | None = None) -> Contextual:
-        """For these types in this order, and this unit; the network is the same one."""
+        """The mechanism for these types in this order, and this unit; the network is shared."""
         bound = copy.copy(self)
         by_index = all(self.types[k] == str(k) for k in range(len(self.types))) and len(types) == len(self.types)
         unknown = [] if by_index else [name for name in types if name not in self.types]
@@ -95,22 +95,22 @@ class Contextual(Missingness):
         return bound
 
     def parameters(self) -> Iterator[nn.Parameter]:
-        """The network's."""
+        """The parameters of the network."""
         return self.network.parameters()
 
     def initial(self, shape: Sequence[int], device: torch.device | str = "cpu") -> History:
-        """No traces, [..., K, S], and the time they were summed up at, [...]."""
+        """Traces of zero, [..., K, S], and the time of the sum, [...]."""
         sizes = (len(self.types), len(self.scales))
         traces = torch.zeros(*shape, *sizes, dtype=torch.float64, device=device)
         return traces, torch.zeros(tuple(shape), dtype=torch.float64, device=device)
 
     def update(self, history: History, type: Tensor, time: Tensor) -> History:
-        """Traces fade until the event, which leaves its own."""
+        """Traces fade until the event, which adds its own trace."""
         own = nn.functional.one_hot(self.order.to(type.device)[type], len(self.types)).to(torch.float64)
         return self._traces(history, time) + own[..., None], time
 
     def rates(self, t: Tensor, context: Context | None = None) -> Tensor:
-        """What the network says, [..., K]."""
+        """The outputs of the network, [..., K]."""
         traces = self._traces(history_of(context), t).flatten(-2).log1p()
         inputs = traces if self.period is None else torch.cat([traces, self._time_of_day(t, context)], -1)
         self._move(t)

@@ -18,9 +18,9 @@ Over = Callable[[Tensor, Tensor, Context | None], Tensor]
 
 
 class Custom(Missingness):
-    """ρ as ``function(t, context)`` says: [..., K] for times t [...] since the start, or [...] the same for all types.
+    """ρ is ``function(t, context)``: [..., K] for times t [...] since the start, or [...] if all types have the same.
 
-    ``bound`` is never below it: a number, a dict by type, or a function of (start, stop, context). ``breaks`` are the
+    ``bound`` is an upper bound: a number, a dict by type, or a function of (start, stop, context). ``breaks`` are the
     times since the start where it jumps or bends, or a function of the same that gives them, [..., J]. The function
     is not saved with a proposal: give it again with ``load_proposal(folder, missing=...)``.
 
@@ -45,7 +45,7 @@ class Custom(Missingness):
         self.most: Tensor | None = None
 
     def config(self) -> dict[str, Any]:
-        """Only what the function is called."""
+        """The name of the function."""
         return {"function": getattr(self.function, "__qualname__", type(self.function).__name__)}
 
     def bind(self, types: Sequence[str], unit: str | None = None) -> Custom:
@@ -57,7 +57,7 @@ class Custom(Missingness):
         return bound
 
     def rates(self, t: Tensor, context: Context | None = None) -> Tensor:
-        """What the function says, [..., K]; refused where it is no probability or above its bound."""
+        """The values of the function, [..., K]; a value that is no probability or above the bound is refused."""
         if not self.num_types:
             raise ModelError("a custom mechanism needs a vocabulary: call bind(types) first.")
         values = self.function(t, context)
@@ -73,7 +73,7 @@ class Custom(Missingness):
         return values
 
     def bound(self, start: Tensor, stop: Tensor, context: Context | None = None) -> Tensor:
-        """As it was given, [..., K]."""
+        """The bound as it was given, [..., K]."""
         if callable(self.given_bound):
             values = self.given_bound(start, stop, context)
             values = values[..., None] if values.shape == start.shape else values
@@ -82,7 +82,7 @@ class Custom(Missingness):
         return self.most.to(start.device).expand(*start.shape, self.num_types)
 
     def breaks(self, start: Tensor, stop: Tensor, context: Context | None = None) -> Tensor | None:
-        """As they were given."""
+        """The breaks as they were given."""
         if callable(self.given_breaks):
             return between(self.given_breaks(start, stop, context), start, stop)
         return between(torch.tensor(list(self.given_breaks), dtype=start.dtype, device=start.device), start, stop)

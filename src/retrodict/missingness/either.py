@@ -28,27 +28,27 @@ class Either(Missingness):
         self.sizes = [len(part.initial((1,))) for part in self.parts]
 
     def config(self) -> dict[str, Any]:
-        """Those of its parts."""
+        """The kinds and arguments of its parts."""
         return {"parts": [{"kind": part.kind, "config": part.config()} for part in self.parts]}
 
     @classmethod
     def from_config(cls, config: dict[str, Any]) -> Either:
-        """Each part by its kind."""
+        """The mechanism from the kinds and arguments of its parts."""
         from retrodict.missingness import MECHANISMS
 
         return cls(*(MECHANISMS[part["kind"]].from_config(part["config"]) for part in config["parts"]))
 
     def bind(self, types: Sequence[str], unit: str | None = None) -> Either:
-        """All of them bound."""
+        """The mechanism with every part bound."""
         return Either(*(part.bind(types, unit) for part in self.parts))
 
     @property
     def is_constant(self) -> bool:
-        """Whether all are."""
+        """Whether all parts are constant."""
         return all(part.is_constant for part in self.parts)
 
     def parameters(self) -> Iterator[nn.Parameter]:
-        """Those of its parts."""
+        """The parameters of its parts."""
         return itertools.chain.from_iterable(part.parameters() for part in self.parts)
 
     def rates(self, t: Tensor, context: Context | None = None) -> Tensor:
@@ -56,21 +56,21 @@ class Either(Missingness):
         return self._together(context, lambda part, own: part.rates(t, own))
 
     def bound(self, start: Tensor, stop: Tensor, context: Context | None = None) -> Tensor:
-        """The same of the bounds, [..., K]."""
+        """1 - Π (1 - bound_i), [..., K]."""
         return self._together(context, lambda part, own: part.bound(start, stop, own).clamp(max=1.0)) * (1 + 1e-12)
 
     def breaks(self, start: Tensor, stop: Tensor, context: Context | None = None) -> Tensor | None:
-        """Those of any."""
+        """The breaks of all parts."""
         each = [part.breaks(start, stop, own) for part, own in self._contexts(context)]
         some = [times for times in each if times is not None]
         return between(torch.cat(some, -1), start, stop) if some else None
 
     def initial(self, shape: Sequence[int], device: torch.device | str = "cpu") -> History:
-        """One after the other."""
+        """The summaries of the parts, one after the other."""
         return tuple(field for part in self.parts for field in part.initial(shape, device))
 
     def update(self, history: History, type: Tensor, time: Tensor) -> History:
-        """Each its own."""
+        """Every part updates its own summary."""
         own = self._split(history)
         return tuple(f for part, h in zip(self.parts, own, strict=True) for f in part.update(h, type, time))
 

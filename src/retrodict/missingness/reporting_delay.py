@@ -1,4 +1,4 @@
-"""An event is seen only if its report has come by the time of observation: recent ones are likely to be missing."""
+"""An event is observed only if its report has arrived by the time of observation: recent events are likely missing."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ class ReportingDelay(Missingness):
 
     ``family`` and its parameters: "exponential" (``mean``), "gamma" (``mean``, ``shape``), "lognormal" (``median``, and
     ``spread``, the standard deviation of the logarithm) or "empirical" (``delays``, a list of some that were seen).
-    Each is one value for all types or a dict by type; types left out are reported at once. Times are in ``unit``, else
-    the streams' own.
+    Each parameter is one value for all types or a dict by type; types left out are reported at once. Times are in
+    ``unit``, else in the streams' own.
 
     >>> delay = ReportingDelay("exponential", mean=2.0).bind(["case"])
     >>> ago = torch.tensor([8.0], dtype=torch.float64)
@@ -64,7 +64,7 @@ class ReportingDelay(Missingness):
         self.delays: Delays | None = None
 
     def config(self) -> dict[str, Any]:
-        """As it was given; once bound, with the parameters it has now, in the streams' unit."""
+        """The arguments; once bound, with the current parameters, in the streams' unit."""
         if self.delays is None or not self.delays.logs:
             return {"family": self.family, **self.given, "wait": self.wait, "unit": self.unit}
         some = [k for k in range(len(self.types)) if self.mask[k] > 0]
@@ -74,7 +74,7 @@ class ReportingDelay(Missingness):
         return {"family": self.family, **now, "wait": self.late, "unit": self.unit}
 
     def bind(self, types: Sequence[str], unit: str | None = None) -> ReportingDelay:
-        """Parameters by type, in the streams' unit; bound again to the same, it is the same mechanism."""
+        """Parameters by type, in the streams' unit; bound again to the same types and unit, it returns itself."""
         if self.delays is not None and self.types == tuple(types) and unit in (None, self.unit):
             return self
         current = copy.copy(self) if self.delays is None else ReportingDelay(**self.config())
@@ -89,7 +89,7 @@ class ReportingDelay(Missingness):
         return current
 
     def parameters(self) -> Iterator[nn.Parameter]:
-        """Those of the delays, on a log scale, [K] each."""
+        """The parameters of the delays, on a log scale, [K] each."""
         return iter(()) if self.delays is None else self.delays.parameters()
 
     def rates(self, t: Tensor, context: Context | None = None) -> Tensor:
@@ -100,11 +100,11 @@ class ReportingDelay(Missingness):
         return delays.survival(left[..., None].expand(*left.shape, len(mask))) * mask
 
     def bound(self, start: Tensor, stop: Tensor, context: Context | None = None) -> Tensor:
-        """The later, the likelier to be missing: the rate at ``stop``, [..., K]; slack covers rounding."""
+        """The rate at ``stop``, [..., K], as later events are more likely missing; slack covers rounding."""
         return (self.rates(stop, context) * (1 + 1e-6) + 1e-12 * self.mask.to(stop.device)).clamp(max=1.0)
 
     def breaks(self, start: Tensor, stop: Tensor, context: Context | None = None) -> Tensor | None:
-        """Where the rate changes fast, some quantiles of the delay before the observation."""
+        """The times where the rate changes fast: some quantiles of the delay before the observation."""
         cuts = self._delays().cuts().to(start.device)
         return between(self._observed(context)[..., None] - cuts, start, stop)
 

@@ -57,7 +57,7 @@ def check_time(value: Any, what: str) -> Any:
 
 
 def is_date(value: Any) -> bool:
-    """Whether a time is of the calendar or of the clock on the wall."""
+    """Whether a time is a date, a weekday or a time of day."""
     return isinstance(value, str) and not _LENGTH.fullmatch(value.strip().lower()) and value not in SECONDS
 
 
@@ -69,7 +69,7 @@ def check_unit(unit: str | None, what: str) -> str | None:
 
 
 def period(every: Any, own: str | None, unit: str | None, what: str) -> float | None:
-    """How often times recur, in the streams' unit."""
+    """The period ``every`` in the streams' unit; None if nothing recurs."""
     return None if every is None else check_positive(to_unit(every, own, unit, what), what)
 
 

@@ -38,7 +38,7 @@ _NAMES = [kind for kind in MECHANISMS if kind not in ("either", "custom")]
 
 
 class _Loader(yaml.SafeLoader):
-    """YAML whose times and dates stay text (22:00 would be read as the number 1320), without references and depth."""
+    """YAML in which times and dates stay text (not 1320 for 22:00), without references, and of bounded depth."""
 
     depth = 0
 
@@ -90,7 +90,7 @@ def write_missing(mechanism: Missingness, path: str | os.PathLike[str]) -> None:
 
 
 def describe(mechanism: Missingness) -> Any:
-    """A mechanism as such a file has it: a mapping, or a list of them."""
+    """The content of a file that describes the mechanism: a mapping, or a list of mappings."""
     parts = mechanism.parts if isinstance(mechanism, Either) else (mechanism,)
     content = [{"mechanism": part.kind, **part.config()} for part in parts]
     return content if len(content) > 1 else content[0]
@@ -132,7 +132,7 @@ def _build(given: Any, path: str | os.PathLike[str], where: str) -> Missingness:
 
 
 def parse_missing(specs: Sequence[str], types: Sequence[str], unit: str | None = None) -> Missingness:
-    """A mechanism over ``types`` from texts NAME=RATE, PATTERN=RATE or RATE, of which later ones win, and YAML files.
+    """A mechanism over ``types`` from texts NAME=RATE, PATTERN=RATE or RATE (later texts win) and YAML files.
 
     >>> parse_missing(["0.1", "pick-up:*=0.5"], ["drop-off:A", "pick-up:A", "pick-up:B"])
     ByType({'drop-off:A': 0.1, 'pick-up:A': 0.5, 'pick-up:B': 0.5})

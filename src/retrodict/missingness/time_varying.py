@@ -16,9 +16,9 @@ from retrodict.missingness.schedule import Scheduled, check_time, to_unit
 
 
 class TimeVarying(Scheduled):
-    """Rates at given times, joined by straight lines; or, with ``steps``, each holding until the next.
+    """Rates at given times, interpolated linearly; with ``steps`` each rate holds until the next.
 
-    ``rates`` has one number a time, for all types, or a dict of such lists by type; types left out never go missing.
+    ``rates`` has one number for each time, or is a dict of such lists by type; types left out never go missing.
     With ``every`` ("day") the table recurs; without it the first and last rates hold beyond their ends. A time given
     twice is a jump. ``clock`` and ``unit`` are as for ``Windows``.
 
@@ -79,7 +79,7 @@ class TimeVarying(Scheduled):
         return bound
 
     def rates(self, t: Tensor, context: Context | None = None) -> Tensor:
-        """Looked up in the table, [..., K]."""
+        """The rates in the table, [..., K]."""
         knots, values = self._table(t)
         now = self.now(t, context, knots[0])
         cell = (torch.searchsorted(knots, now.contiguous(), right=True) - 1).clamp(0, len(knots) - 1)

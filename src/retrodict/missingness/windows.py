@@ -21,11 +21,11 @@ Pairs = Iterable[Sequence[Any]]
 class Windows(Scheduled):
     """Windows [from, to) in which events go missing with probability ``inside`` (1), and ``outside`` (0) of them.
 
-    ``windows`` are the same for all streams; ``by_stream`` has further ones by stream id. ``types`` are those that go
-    missing, all by default; others never do. Times are numbers (in ``unit``, else the streams' own), dates, times of
-    day or weekdays with one; None leaves a side open. With ``every`` they recur ("day"), also across midnight.
-    ``clock`` says whether they count from each stream's start ("stream") or on the axis of its dates ("axis"); by
-    default dates and what recurs are on the axis, and plain numbers count from the start.
+    ``windows`` are the same for all streams; ``by_stream`` has more windows by stream id. Only events of ``types`` go
+    missing, by default of all types. Times are numbers (in ``unit``, else the streams' own), dates, times of day, or
+    weekdays with a time of day; None leaves a side open. With ``every`` ("day") windows recur, also across midnight.
+    ``clock`` says whether times count from each stream's start ("stream") or on the axis of its dates ("axis"); by
+    default dates and recurring windows are on the axis, and plain numbers count from the start.
 
     >>> Windows([("22:00", "06:00")], types=["call"], every="day").bind(["call"], "hour").bounds.tolist()
     [[[22.0, 24.0], [0.0, 6.0]]]

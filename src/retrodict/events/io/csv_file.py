@@ -1,6 +1,6 @@
 """CSV files, plain or gzipped: a long table as text.
 
-CSV holds no types: a column whose every value is written as an integer is read as integers ("007" is text),
+CSV holds no types: a column in which every value is written as an integer is read as integers ("007" is text),
 and the vocabulary is what occurs, unless ``types=`` gives it. An empty field is a missing value, and ``""``
 is empty text. Datetimes with a zone are written in UTC.
 """

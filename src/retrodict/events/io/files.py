@@ -72,7 +72,7 @@ def read_bytes(path: Path) -> bytes:
 
 
 def open_regular(path: Path) -> BinaryIO:
-    """A file opened for reading; what is not a file on a disk (a pipe, a device) is refused, and never waited for."""
+    """A file opened for reading; a pipe or a device is refused at once, without waiting for it."""
     descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0))
     if not stat.S_ISREG(os.fstat(descriptor).st_mode):
         os.close(descriptor)
@@ -81,7 +81,7 @@ def open_regular(path: Path) -> BinaryIO:
 
 
 def _expand(path: Path, file: BinaryIO) -> bytes:
-    """What a gzip file holds, piece by piece, so that a small file that would fill the memory is found in time."""
+    """The contents of a gzip file, read piece by piece, so that a small file that would fill the memory is refused."""
     expanded, read = io.BytesIO(), 0
     stream = zlib.decompressobj(_GZIP)
     try:

@@ -40,7 +40,7 @@ from retrodict.events.stream_set import StreamSet
 
 
 class _Bounds(NamedTuple):
-    """Start and end of each stream [N], and in words what was assumed of which."""
+    """Start and end of each stream [N]; ``assumed`` says in words where an assumed start or end comes from."""
 
     starts: NDArray[Any]
     ends: NDArray[Any]
@@ -176,7 +176,7 @@ def _bounds(
 
 
 def _notices(times: NDArray[Any], offsets: NDArray[np.int64], assumed: Mapping[str, str]) -> list[str]:
-    """What the user should know of the assumed bounds."""
+    """Notices about the assumed bounds."""
     taken = [f"to {side} at {what}" for side, what in assumed.items() if what != "0"]
     if taken:
         sides = " and ".join(f"{side}=" for side, what in assumed.items() if what != "0")

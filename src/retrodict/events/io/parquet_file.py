@@ -34,7 +34,7 @@ def read_parquet(path: Path, request: Request) -> StreamSet:
     """A stream set from a Parquet file, ours or anybody's."""
     try:
         table = _read(path)
-        table.validate(full=True)  # a damaged file may hold indices and text that crash whoever uses them
+        table.validate(full=True)  # indices and text of a damaged file may crash the process
         for field in table.schema:  # names that are not UTF-8 show only when they are looked at
             _ = field.name, getattr(field.type, "tz", None)
     except OSError as error:
@@ -50,10 +50,10 @@ def read_parquet(path: Path, request: Request) -> StreamSet:
 
 
 def _read(path: Path) -> pa.Table:
-    """All rows, once what the file says of its own size is known to fit.
+    """All rows, if the sizes that the file declares fit into the memory.
 
     A few kilobytes of dictionary-encoded text may stand for gigabytes: text is read as it is encoded, and spread out
-    when its true size is known.
+    once its true size is known.
     """
     with open_regular(path) as raw:
         if not os.fstat(raw.fileno()).st_size:

@@ -45,7 +45,7 @@ def check_finite(times: NDArray[np.float64], places: Places) -> None:
 
 
 def check_intervals(starts: NDArray[Any], ends: NDArray[Any], places: Places, show: Callable[[Any], str]) -> None:
-    """Raise for the first stream whose [start, end] is not an interval."""
+    """Raise for the first stream where [start, end] is not an interval."""
     bad = ~(np.isfinite(starts) & np.isfinite(ends)) | (ends < starts)
     if not bad.any():
         return
@@ -68,7 +68,7 @@ def check_inside(
     show: Callable[[Any], str],
     assumed: Mapping[str, str],
 ) -> None:
-    """Raise for the first event outside its stream's [start, end]; ``assumed`` says what a bound is from."""
+    """Raise for the first event outside its stream's [start, end]; ``assumed`` says where a bound comes from."""
     low, high = starts[places.codes], ends[places.codes]
 
     def explain(i: int) -> tuple[str, str]:
