@@ -35,7 +35,7 @@ import torch
 
 import retrodict as rd
 from retrodict.errors import RetrodictError
-from retrodict.missingness.parse import parse_missing
+from retrodict.missingness.spec import parse_missing
 
 SECONDS = 5
 STREAMS = rd.StreamSet(

@@ -1,4 +1,4 @@
-"""How much a file or a job may ask for, so that a hostile or damaged one is refused before the machine suffers.
+"""Limits on files and jobs, so that a hostile or damaged file is refused before the memory or the disk is full.
 
 >>> import retrodict as rd
 >>> with rd.limits(rows=500_000_000):  # doctest: +SKIP

@@ -1,4 +1,4 @@
-"""What can go wrong, in words a user can act on.
+"""Errors in words that a user can act on.
 
 Every error about data carries where it is (file, stream, row), what is wrong, and what would be right:
 
@@ -53,14 +53,9 @@ class DataError(RetrodictError, ValueError):
     ) -> None:
         problem = problem if len(problem) <= _LONGEST else problem[:_LONGEST] + " ..."
         self.problem, self.file, self.stream, self.row, self.remedy = problem, file, stream, row, remedy
-        where = []
-        if file is not None:
-            where.append(str(file))
-        if stream is not None:
-            where.append(f"stream {show(stream)}")
-        if row is not None:
-            where.append(f"row {row}")
-        text = ", ".join(where) + ": " + problem if where else problem
+        places = {"": file, "stream ": None if stream is None else show(stream), "row ": row}
+        where = ", ".join(f"{what}{place}" for what, place in places.items() if place is not None)
+        text = f"{where}: {problem}" if where else problem
         if not text.endswith((".", "?", "!")):
             text += "."
         if remedy is not None:

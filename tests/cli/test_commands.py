@@ -65,6 +65,20 @@ def test_censor_hides_and_keeps(trips, tmp_path):
     assert kept.columns["fare"].tolist() == [12.5, 7.0]
 
 
+@pytest.mark.parametrize("suffix", [".csv", ".csv.gz", ".parquet", ".jsonl.gz"])
+def test_the_command_and_python_write_the_same_bytes(trips, tmp_path, suffix):
+    names = {"stream": "driver", "time": "when", "type": "what"}
+    with pytest.warns(rd.DataNotice):
+        streams = rd.read_events(trips, **names)
+    observed, _ = rd.ByType({"pick-up": 0.5}).censor(streams, seed=3)
+    ours, first, second = (tmp_path / (name + suffix) for name in ("ours", "first", "second"))
+    rd.write_events(observed, ours, **names)
+    for path in (first, second):
+        run("censor", trips, *COLUMNS, "-m", "pick-up=0.5", "--seed", "3", "-o", str(path))
+    assert ours.read_bytes() == first.read_bytes() == second.read_bytes()
+    assert rd.read_events(ours, **({} if "json" in suffix else names), types=streams.types).ids == observed.ids
+
+
 def test_fit_then_simulate(tmp_path):
     truth = rd.Hawkes([0.5, 0.3], [[0.2, 0.4], [0.3, 0.0]], 2.0)
     streams = rd.simulate(truth, 40, end=10.0, seed=1).with_types(["0", "1"])

@@ -7,7 +7,7 @@ import os
 import pytest
 
 import retrodict as rd
-from retrodict.missingness.parse import parse_missing
+from retrodict.missingness.spec import parse_missing
 
 FILES = {
     "aliases": "mechanism: by_type\nrates: &a {u: 0.5}\nmore: *a\n",

@@ -10,8 +10,7 @@ import pytest
 import retrodict as rd
 from retrodict.errors import DataError
 from retrodict.missingness import After, ByType, Either, ReportingDelay, TimeVarying, Windows
-from retrodict.missingness.parse import parse_missing
-from retrodict.missingness.spec import read_missing
+from retrodict.missingness.spec import parse_missing, read_missing
 
 DOCS = Path(__file__).resolve().parents[2] / "docs" / "missing"
 TYPES = ["door:a", "call", "case", "death", "crash", "message:x"]

@@ -31,7 +31,7 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 for command in (describe, fit, impute, evaluate, simulate, censor, data, demo, doctor):
-    app.command()(common.interruptible(command))
+    app.command()(common.as_command(command))
 
 
 @app.callback(invoke_without_command=True)

@@ -10,7 +10,7 @@ import typer
 from retrodict.cli import common
 from retrodict.errors import DataError
 from retrodict.events.io.files import find_format
-from retrodict.missingness.parse import parse_missing
+from retrodict.missingness.spec import parse_missing
 
 
 def censor(
@@ -24,13 +24,8 @@ def censor(
     ],
     hidden: Annotated[Path | None, typer.Option(help="Where the hidden events go.")] = None,
     seed: common.Seed = 0,
-    stream: common.Stream = None,
-    time: common.Time = None,
-    type: common.Type = None,
-    start: common.Start = None,
-    end: common.End = None,
-    unit: common.Unit = None,
-    timezone: common.Timezone = None,
+    *,
+    columns: common.Columns,
 ) -> None:
     """Hide events at random, each type at its own rate from 0 (never) to 1 (always), or as a YAML file says.
 
@@ -49,10 +44,10 @@ def censor(
             find_format(path, None)
     if hidden is not None and hidden.absolute() == output.absolute():
         raise DataError("observed and hidden events would go into the same file", file=output, remedy="give two names")
-    streams = common.read(file, stream, time, type, start, end, unit, timezone)
+    streams = columns.read(file)
     observed, gone = parse_missing(missing, streams.types, streams.axis.unit).censor(streams, seed)
-    common.write(observed, output, stream, time, type)
+    columns.write(observed, output)
     common.wrote(output, f"{observed.num_events:,} observed events of {streams.num_events:,}")
     if hidden is not None:
-        common.write(gone, hidden, stream, time, type)
+        columns.write(gone, hidden)
         common.wrote(hidden, f"{gone.num_events:,} hidden events")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import inspect
 import re
 import warnings
 from collections.abc import Callable, Iterator
@@ -15,8 +16,6 @@ from rich.console import Console
 from rich.markup import escape
 
 from retrodict.errors import DataNotice, EngineNotice, ModelError
-from retrodict.events.atomic import atomic_file
-from retrodict.events.io.files import find_format
 from retrodict.events.io.read import read_events
 from retrodict.events.io.write import write_events
 from retrodict.events.stream_set import StreamSet
@@ -24,41 +23,31 @@ from retrodict.events.stream_set import StreamSet
 out = Console()
 err = Console(stderr=True)
 
-_COLUMNS = "Columns and time"
 File = Annotated[Path, typer.Argument(help="Events: .csv, .parquet, .jsonl (also .gz), EasyTPP .json, old .pkl.")]
-Stream = Annotated[
-    str | None, typer.Option(help="Column that says whose event it is ('stream').", rich_help_panel=_COLUMNS)
-]
-Time = Annotated[str | None, typer.Option(help="Column of times or dates ('time').", rich_help_panel=_COLUMNS)]
-Type = Annotated[str | None, typer.Option(help="Column of event types ('type').", rich_help_panel=_COLUMNS)]
-Start = Annotated[
-    str | None,
-    typer.Option(help="When streams start: a column, a number or a date.", rich_help_panel=_COLUMNS),
-]
-End = Annotated[
-    str | None,
-    typer.Option(help="Until when streams were watched: a column, a number or a date.", rich_help_panel=_COLUMNS),
-]
-Unit = Annotated[str | None, typer.Option(help="Unit of time: second, minute, hour, day ...", rich_help_panel=_COLUMNS)]
-Timezone = Annotated[
-    str | None, typer.Option(help="Zone of dates that have none, e.g. Europe/Paris.", rich_help_panel=_COLUMNS)
-]
 Seed = Annotated[int, typer.Option(help="Same seed, same result.", min=0)]
+_COLUMNS = {
+    "stream": "Column that names the stream of an event ('stream').",
+    "time": "Column of times or dates ('time').",
+    "type": "Column of event types ('type').",
+    "start": "When streams start: a column, a number or a date.",
+    "end": "Until when streams were watched: a column, a number or a date.",
+    "unit": "Unit of time: second, minute, hour, day ...",
+    "timezone": "Zone of dates that have none, e.g. Europe/Paris.",
+}
 
 
-def read(
-    file: Path,
-    stream: str | None,
-    time: str | None,
-    type: str | None,
-    start: str | None,
-    end: str | None,
-    unit: str | None,
-    timezone: str | None,
-) -> StreamSet:
-    """Read events, showing notices as notes."""
-    with notes():
-        return read_events(file, stream, time, type, _bound(start), _bound(end), unit=unit, timezone=timezone)
+class Columns(dict[str, Any]):
+    """The options of every command that reads a table: the names in ``_COLUMNS``, each None unless given."""
+
+    def read(self, file: Path) -> StreamSet:
+        """Read events, showing notices as notes."""
+        given = self | {side: _bound(self[side]) for side in ("start", "end")}
+        with notes():
+            return read_events(file, **given)
+
+    def write(self, streams: StreamSet, file: Path) -> None:
+        """Write events under the column names that the user's own table has."""
+        write_events(streams, file, stream=self["stream"], time=self["time"], type=self["type"])
 
 
 def _bound(value: str | None) -> str | float | None:
@@ -89,17 +78,30 @@ def read_limit(text: str) -> tuple[str, float]:
         raise ModelError(f"cannot understand --limit {text!r}. Write NAME=NUMBER, such as rows=500000000.") from None
 
 
-def interruptible(command: Callable[..., None]) -> Callable[..., None]:
-    """A command that ends in words when it is interrupted (Ctrl-C, SIGTERM): nothing is ever half written."""
+def as_command(function: Callable[..., None]) -> Callable[..., None]:
+    """The function for Typer: with the options of ``Columns`` where it takes ``columns``, and interruptible.
 
-    @functools.wraps(command)
-    def run(*arguments: Any, **options: Any) -> None:
+    An interrupt (Ctrl-C, SIGTERM) ends the command in words: nothing is ever half written.
+    """
+    signature = inspect.signature(function, eval_str=True)
+    parameters = [p for p in signature.parameters.values() if p.name != "columns"]
+    names = _COLUMNS if "columns" in signature.parameters else {}
+    for name, text in names.items():
+        option = Annotated[str | None, typer.Option(help=text, rich_help_panel="Columns and time")]
+        parameters.append(inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=None, annotation=option))
+
+    @functools.wraps(function)
+    def run(**options: Any) -> None:
+        if names:
+            options["columns"] = Columns({name: options.pop(name) for name in names})
         try:
-            command(*arguments, **options)
+            function(**options)
         except KeyboardInterrupt:
             err.print("[yellow]interrupted[/]: files that were not finished are as they were before")
             raise typer.Exit(130) from None
 
+    run.__signature__ = signature.replace(parameters=parameters)  # type: ignore[attr-defined]
+    run.__annotations__ = {p.name: p.annotation for p in parameters}
     return run
 
 
@@ -117,24 +119,6 @@ def notes() -> Iterator[None]:
                     err.print(f"[yellow]note:[/] {escape(in_options(str(warning.message)))}", soft_wrap=True)
                 else:
                     warnings.warn_explicit(warning.message, warning.category, warning.filename, warning.lineno)
-
-
-def write(streams: StreamSet, path: Path, stream: str | None, time: str | None, type: str | None) -> None:
-    """Write events under the column names the user's own table has."""
-    names = {"stream": stream or "stream", "time": time or "time", "type": type or "type"}
-    format = find_format(path, None)
-    if format not in ("csv", "parquet") or all(old == new for old, new in names.items()):
-        write_events(streams, path)
-        return
-    frame = streams.to_frame().rename(columns=names)
-    if streams.axis.timezone is not None:  # in UTC a column has one offset, whatever the season
-        for column in (names["time"], "start", "end"):
-            frame[column] = frame[column].dt.tz_convert("UTC")
-    with atomic_file(path) as side:
-        if format == "parquet":
-            frame.to_parquet(side)
-        else:
-            frame.to_csv(side, index=False, compression="gzip" if path.suffix == ".gz" else None)
 
 
 def wrote(path: Path, what: str) -> None:

@@ -10,23 +10,14 @@ from retrodict.cli import common
 from retrodict.events.stream_set import StreamSet
 
 
-def describe(
-    file: common.File,
-    stream: common.Stream = None,
-    time: common.Time = None,
-    type: common.Type = None,
-    start: common.Start = None,
-    end: common.End = None,
-    unit: common.Unit = None,
-    timezone: common.Timezone = None,
-) -> None:
+def describe(file: common.File, columns: common.Columns) -> None:
     """Show what is in a file: streams, types, lengths, durations, and oddities worth knowing.
 
     [bold]Example[/]
 
       retrodict describe trips.csv --stream driver --time when --type what
     """
-    streams = common.read(file, stream, time, type, start, end, unit, timezone)
+    streams = columns.read(file)
     common.out.print(_overview(streams))
     common.out.print(_types(streams))
 

@@ -27,13 +27,8 @@ def evaluate(
     against: Annotated[Path | None, typer.Option(help="Another file of imputed events to compare with.")] = None,
     output: Annotated[Path | None, typer.Option("--output", "-o", help="Also write all scores as JSON.")] = None,
     seed: common.Seed = 0,
-    stream: common.Stream = None,
-    time: common.Time = None,
-    type: common.Type = None,
-    start: common.Start = None,
-    end: common.End = None,
-    unit: common.Unit = None,
-    timezone: common.Timezone = None,
+    *,
+    columns: common.Columns,
 ) -> None:
     """Score imputed events against the truth: optimal transport distance and its two terms, recall and precision.
 
@@ -48,9 +43,7 @@ def evaluate(
     """
     from retrodict.evaluate import paired_permutation_test, score
 
-    columns = (stream, time, type, start, end, unit, timezone)
-    actual = common.read(truth, *columns)
-    guess = _only_imputed(common.read(imputed, *columns))
+    actual, guess = columns.read(truth), _only_imputed(columns.read(imputed))
     gap = 0.5 * float(np.sum(actual.durations)) / max(actual.num_events + len(actual), 1) or 1.0
     costs = cost or [gap / 4, gap, 4 * gap]
     result = score(actual, guess, costs, gap if tolerance is None else tolerance)
@@ -69,7 +62,7 @@ def evaluate(
             f"{covered.covered:.1%} of the intervals hold the true time (mean width {covered.mean_width:.4g})"
         )
     if against is not None:
-        other = score(actual, _only_imputed(common.read(against, *columns)), costs, result.events.tolerance)
+        other = score(actual, _only_imputed(columns.read(against)), costs, result.events.tolerance)
         report["against"] = []
         for ours, theirs in zip(result.transport, other.transport, strict=True):
             test = paired_permutation_test(ours.distance_by_stream, theirs.distance_by_stream, seed=seed)

@@ -63,13 +63,8 @@ def fit(
     device: Device = "auto",
     resume: Resume = True,
     seed: common.Seed = 0,
-    stream: common.Stream = None,
-    time: common.Time = None,
-    type: common.Type = None,
-    start: common.Start = None,
-    end: common.End = None,
-    unit: common.Unit = None,
-    timezone: common.Timezone = None,
+    *,
+    columns: common.Columns,
 ) -> None:
     """Fit a model to complete streams, or to incomplete ones. Interrupted or killed, the same command goes on.
 
@@ -94,7 +89,6 @@ def fit(
     for option, given in (("--mixing", mixing is not None), ("--learn-from", learn_from != "model")):
         if given and (incomplete or not missing):
             raise ModelError(f"{option} is for the smoother of complete streams: give --missing, and not --incomplete.")
-    columns = (stream, time, type, start, end, unit, timezone)
     train, dev_streams, whole = _read(columns, file, dev, complete)
     assert train is not None
     settings: dict[str, Any] = {"epochs": epochs, "batch_size": batch_size, "patience": patience}
@@ -124,8 +118,8 @@ def _check_incomplete(missing: bool, complete: bool, dev: bool, learn_missing: b
         raise ModelError("with a --known model there is only the mechanism to learn: add --learn-missing.")
 
 
-def _read(columns: tuple[str | None, ...], *files: Path | None) -> list[StreamSet | None]:
+def _read(columns: common.Columns, *files: Path | None) -> list[StreamSet | None]:
     """The streams of each file, over the event types of all of them."""
-    found = [None if file is None else common.read(file, *columns) for file in files]
+    found = [None if file is None else columns.read(file) for file in files]
     types = list(dict.fromkeys(name for streams in found if streams is not None for name in streams.types))
     return [None if streams is None else streams.with_types(types) for streams in found]

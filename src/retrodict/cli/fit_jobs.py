@@ -13,7 +13,7 @@ import typer
 from retrodict.cli import common
 from retrodict.errors import ModelError, WriteError
 from retrodict.events.stream_set import StreamSet
-from retrodict.missingness.parse import parse_missing
+from retrodict.missingness.spec import parse_missing
 from retrodict.models import MODELS, Model, NeuralHawkes
 
 SMOOTHER = "smoother"  # the folder, inside the model's, of the proposal trained for it
@@ -21,7 +21,7 @@ Maker = Callable[[StreamSet], Model]
 
 
 def maker(kind: str, hidden: int | None) -> Maker:
-    """Makes a model of this kind for training streams, with as many hidden cells as asked for."""
+    """A function that makes a model of this kind for training streams, with ``hidden`` cells."""
     if hidden is None:
         return MODELS[kind].from_streams
     if kind != NeuralHawkes.kind:

@@ -15,7 +15,7 @@ from retrodict.errors import ModelError
 from retrodict.events.combine import fill
 from retrodict.events.io.files import find_format
 from retrodict.events.stream_set import StreamSet
-from retrodict.missingness.parse import parse_missing
+from retrodict.missingness.spec import parse_missing
 from retrodict.proposals import Filtering, Proposal
 
 
@@ -43,22 +43,15 @@ def impute(
     islands: Annotated[
         int, typer.Option(help="Split the particles into independent runs, combined by evidence.", min=1)
     ] = 1,
-    moves: Annotated[
-        int, typer.Option(help="Move every particle so many times after sampling, against degeneracy.", min=0)
-    ] = 0,
+    moves: Annotated[int, typer.Option(help="Moves of every particle after sampling, against degeneracy.", min=0)] = 0,
     engine: Annotated[str, typer.Option(help="What runs it: auto, torch, native (see 'retrodict doctor').")] = "auto",
     max_events: Annotated[
         int, typer.Option(help="The most missing events that one guess of a stream may have.", min=1)
     ] = 100_000,
     draws: Annotated[Path | None, typer.Option(help="Where the draws go; by default beside the output.")] = None,
     seed: common.Seed = 0,
-    stream: common.Stream = None,
-    time: common.Time = None,
-    type: common.Type = None,
-    start: common.Start = None,
-    end: common.End = None,
-    unit: common.Unit = None,
-    timezone: common.Timezone = None,
+    *,
+    columns: common.Columns,
 ) -> None:
     """Impute the events that are missing from incomplete streams.
 
@@ -74,7 +67,7 @@ def impute(
       retrodict impute model/ incomplete.parquet -m delays.yaml -o imputed.parquet
     """
     find_format(output, None)
-    observed = common.read(file, stream, time, type, start, end, unit, timezone)
+    observed = columns.read(file)
     proposal = _load(model, missing, filtering)
 
     from retrodict.smc.impute import impute as run
@@ -100,7 +93,7 @@ def impute(
     if cost is None:
         cost = _half_a_gap(posterior.observed, float(posterior.expected_count().sum()))
     decoded = posterior.consensus(cost)
-    common.write(fill(posterior.observed, decoded), output, stream, time, type)
+    columns.write(fill(posterior.observed, decoded), output)
     unit_name = posterior.observed.axis.unit or proposal.model.time_unit
     units = f"{unit_name}s" if unit_name else "units of time"
     common.wrote(
@@ -114,7 +107,7 @@ def impute(
 
 
 def _load(folder: Path, missing: list[str] | None, filtering: bool) -> Proposal:
-    """The smoother beside the model, or filtering where asked for or where there is none."""
+    """The smoother beside the model; filtering if asked for or if there is no smoother."""
     from retrodict.models.model_folder import load_model
     from retrodict.proposals.proposal_folder import load_proposal
 
@@ -136,7 +129,7 @@ def _load(folder: Path, missing: list[str] | None, filtering: bool) -> Proposal:
     mechanism = parse_missing(missing, names, model.time_unit)
     if not filtering:
         common.err.print(
-            "[yellow]note:[/] no smoother for what goes missing here: filtering is used, which looks only back"
+            "[yellow]note:[/] there is no smoother for these missing rates: filtering is used, which sees only the past"
         )
     return Filtering(model, mechanism)
 

@@ -16,7 +16,7 @@ def simulate(
     output: Annotated[Path, typer.Option("--output", "-o", help="Where the streams go.")],
     number: Annotated[int, typer.Option("--number", "-n", help="How many streams.", min=0)] = 100,
     end: Annotated[float | None, typer.Option(help="Simulate on [0, END], in the model's unit of time.")] = None,
-    events: Annotated[int | None, typer.Option(help="Stop each stream after so many events.", min=0)] = None,
+    events: Annotated[int | None, typer.Option(help="Stop each stream after this number of events.", min=0)] = None,
     seed: common.Seed = 0,
 ) -> None:
     """Draw new complete streams from a model.

@@ -10,8 +10,8 @@ car reaches the floor. Passengers come to floors 2 to 5, all on their way to the
   together: 84 passengers an hour could not cause 300 stops. The rate is constant within each five minutes.
 - Getting on or off takes an Erlang time of order 20, as in Crites and Barto, cut to 0.6 to 6 seconds, with the scale
   that gives the cut distribution a mean of exactly one second.
-- The stop time passes after the last passenger got on or off. Who comes while others get on still gets on.
-- Both cars start in the lobby, and the hour ends at 3600 seconds whoever is still under way.
+- The stop time passes after the last passenger got on or off. Passengers who come while others get on still get on.
+- Both cars start in the lobby, and the hour ends at 3600 seconds even if passengers are still under way.
 
 No constant was changed to come near the paper's 235 / 313 / 370 events a stream. Two of its rules leave room: whether
 cars without passengers wait or keep moving, and which floors the other car takes care of. Of some thirty combinations
@@ -53,9 +53,8 @@ class Hour(NamedTuple):
 
 def elevator(seed: int = 0, sizes: tuple[int, int, int] = SIZES) -> Splits:
     """Train, dev and test streams, each of one simulated hour, times in seconds."""
-    total, first, second = sum(sizes), sizes[0], sizes[0] + sizes[1]
-    streams = _streams([simulate_hour(seed, run).stops for run in range(total)])
-    return Splits(streams[:first], streams[first:second], streams[second:])
+    streams = _streams([simulate_hour(seed, run).stops for run in range(sum(sizes))])
+    return Splits.cut(streams, sizes[0], sizes[0] + sizes[1])
 
 
 def simulate_hour(seed: int = 0, run: int = 0) -> Hour:

@@ -1,15 +1,15 @@
-"""Two cars in a five-floor building at down-peak, event by event: who waits where, and which car stops where.
+"""Two cars in a five-floor building at down-peak, event by event: where passengers wait, and where the cars stop.
 
 A car has the paper's primitive actions. Stopped, it must move up or down. In motion, it stops at the next floor or
 continues past it:
 
 1. it cannot pass a floor where a passenger wants to get off, nor turn while a car button in its direction is lit: with
-   passengers aboard, who all want the lobby, it goes down to the lobby;
+   passengers aboard, as all of them want the lobby, it goes down to the lobby;
 2. it cannot stop at a floor unless someone wants to get on or off there;
 3. it cannot stop to pick up passengers where the other car is already stopped;
 4. given a choice between up and down it prefers up;
-5. given a choice between stop and continue it continues: going down it passes those who wait, and going up it passes
-   them while someone waits higher up. What is left to it is to stop for the highest of the floors that call;
+5. given a choice between stop and continue it continues: going down it passes waiting passengers, and going up it
+   passes them while someone waits higher up. So it stops only at the highest of the floors that call;
 6. it leaves floors alone that the other car takes care of, or soon will.
 
 Rule 6 needs a reading. Here the other car takes care of the floor where it stands; of the floors below it, as long as

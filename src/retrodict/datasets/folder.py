@@ -53,11 +53,8 @@ def check_free(folder: str | os.PathLike[str]) -> None:
     for name in Splits._fields:
         path = find_part(folder, name)
         if path is not None:
-            raise DataError(
-                "there is a data set in this folder already",
-                file=path,
-                remedy="give another folder, or remove it first",
-            )
+            remedy = "give another folder, or remove it first"
+            raise DataError("there is a data set in this folder already", file=path, remedy=remedy)
 
 
 def find_part(folder: str | os.PathLike[str], name: str) -> Path | None:

@@ -4,10 +4,10 @@
     model, streams = synthetic(seed=3)  # the same streams, and the process they came from
 
 All weights of the process are uniform in [-1, 1] (softplus scales are 1) and there are 4 types. A stream is the first
-I events of the process, I uniform in {11, ..., 20}, and ends at the last of them: that a stream ends with an event is
-part of the recipe, which the process itself knows nothing of. The paper does not say how many hidden cells its
-processes had; 256 is the size of the models that did best on them. Size matters: of a process of 32 cells with such
-weights, what is seen later says next to nothing about what is missing.
+I events of the process, I uniform in {11, ..., 20}, and ends at the last of them: the recipe ends
+every stream with an event, which the process itself does not. The paper does not say how many hidden cells its
+processes had; 256 is the size of the models that did best on them. Size matters: in a process of 32 cells with such
+weights, later events say almost nothing about the missing ones.
 """
 
 from __future__ import annotations
@@ -49,8 +49,7 @@ def synthetic(seed: int = 0, hidden_size: int = HIDDEN_SIZE, sizes: tuple[int, i
     """A random process and its train, dev and test streams."""
     model = random_neural_hawkes(NUM_TYPES, hidden_size, seed)
     streams = draw(model, sum(sizes), seed)
-    first, second = sizes[0], sizes[0] + sizes[1]
-    return Synthetic(model, Splits(streams[:first], streams[first:second], streams[second:]))
+    return Synthetic(model, Splits.cut(streams, sizes[0], sizes[0] + sizes[1]))
 
 
 def draw(model: NeuralHawkes, count: int, seed: int) -> StreamSet:
@@ -60,7 +59,7 @@ def draw(model: NeuralHawkes, count: int, seed: int) -> StreamSet:
 
 
 def random_neural_hawkes(num_types: int, hidden_size: int, seed: int, spread: float = 1.0) -> NeuralHawkes:
-    """A neural Hawkes process whose parameters are uniform in [-spread, spread]; softplus scales are 1."""
+    """A neural Hawkes process with parameters uniform in [-spread, spread]; softplus scales are 1."""
     generator = torch.Generator().manual_seed(seed)
     model = NeuralHawkes(num_types, hidden_size, time_scale=1.0)
     with torch.no_grad():

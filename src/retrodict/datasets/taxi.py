@@ -51,10 +51,8 @@ def taxi(source: str | os.PathLike[str] | None = None, seed: int = 0, sizes: tup
     a notice. Prepared streams are taken as they are.
     """
     if source is None:
-        raise DataError(
-            "the taxi records do not come with retrodict",
-            remedy="give source=, a trip_data file of 2013, a folder of them, or a folder of prepared streams",
-        )
+        remedy = "give source=, a trip_data file of 2013, a folder of them, or a folder of prepared streams"
+        raise DataError("the taxi records do not come with retrodict", remedy=remedy)
     path = Path(source)
     if path.is_dir() and find_part(path, "test") is not None:
         return read_splits(path, PREPARED_TRAIN)
@@ -104,11 +102,8 @@ def _raw_files(path: Path) -> list[Path]:
         return [path]
     files = sorted(file for file in path.iterdir() if file.name.endswith(_RAW_SUFFIXES))
     if not files:
-        raise DataError(
-            "there are neither prepared streams nor trip files in this folder",
-            file=path,
-            remedy="give a folder with train, dev and test streams, or with trip_data files of 2013 (.csv, .gz, .zip)",
-        )
+        remedy = "give a folder with train, dev and test streams, or with trip_data files of 2013 (.csv, .gz, .zip)"
+        raise DataError("there are neither prepared streams nor trip files in this folder", file=path, remedy=remedy)
     return files
 
 
@@ -116,10 +111,8 @@ def _draw(streams: StreamSet, sizes: tuple[int, int, int], seed: int) -> Splits:
     """Disjoint random parts of the given sizes, or of that proportion where there are too few streams."""
     wanted, found = sum(sizes), len(streams)
     if not found:
-        raise DataError(
-            f"no stream of {FEWEST_EVENTS} to {MOST_EVENTS} events is left of these trips",
-            remedy="give at least some days of trips recorded to the second",
-        )
+        remedy = "give at least some days of trips recorded to the second"
+        raise DataError(f"no stream of {FEWEST_EVENTS} to {MOST_EVENTS} events is left of these trips", remedy=remedy)
     first, second = np.cumsum(sizes)[:2]
     if found < wanted:
         warnings.warn(
@@ -127,4 +120,4 @@ def _draw(streams: StreamSet, sizes: tuple[int, int, int], seed: int) -> Splits:
         )
         first, second, wanted = round(first * found / wanted), round(second * found / wanted), found
     order = np.random.default_rng(seed).permutation(found)[:wanted]
-    return Splits(streams[order[:first]], streams[order[first:second]], streams[order[second:]])
+    return Splits.cut(streams[order], int(first), int(second))

@@ -69,11 +69,8 @@ def _chunks(path: Path, chunk: int) -> Iterator[pd.DataFrame]:
         header = pd.read_csv(path, nrows=0, skipinitialspace=True).columns.str.strip()
         lacking = [name for name in COLUMNS if name not in header]
         if lacking:
-            raise DataError(
-                f"there is no column {', '.join(lacking)}",
-                file=path,
-                remedy="give a file of trips as released for 2013 (trip_data, not trip_fare)",
-            )
+            remedy = "give a file of trips as released for 2013 (trip_data, not trip_fare)"
+            raise DataError(f"there is no column {', '.join(lacking)}", file=path, remedy=remedy)
         # Names come from the header read above: some of the files have spaces in it.
         with pd.read_csv(
             path, header=0, names=list(header), usecols=list(COLUMNS), dtype=text, skipinitialspace=True,

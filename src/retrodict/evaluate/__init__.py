@@ -1,6 +1,6 @@
 """How good an imputation is: against the truth, and against another imputation (section 5)."""
 
-from retrodict.evaluate.pairs import pair_streams
+from retrodict.evaluate.matching import pair_streams
 from retrodict.evaluate.scores import (
     CountError,
     Coverage,

@@ -1,19 +1,76 @@
-"""One-to-one matching of events within a time tolerance."""
+"""Pair each imputed stream with the true one, and match their events within a time tolerance."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import NamedTuple, TypeAlias
+
 import numpy as np
 from numba import njit
+from numpy.typing import NDArray
 
 from retrodict.decode.kernels import Floats, Ints
+from retrodict.decode.transport import Cost, Groups, align_groups, check_streams, count_types, group_by_type
+from retrodict.errors import DataError
+from retrodict.events.stream import EventStream
+from retrodict.events.stream_set import StreamSet
+
+Streams: TypeAlias = StreamSet | Sequence[EventStream]
+
+
+class Pairs(NamedTuple):
+    """N pairs of streams over K types, and their events in N * K groups."""
+
+    truth: list[EventStream]
+    imputed: list[EventStream]
+    types: tuple[str, ...]
+    true_groups: Groups
+    imputed_groups: Groups
+
+    def counts(self, groups: Groups) -> NDArray[np.int64]:
+        """Events of each stream and type [N, K]."""
+        return np.diff(groups.offsets).reshape(len(self.truth), len(self.types))
+
+    def align(self, cost: Cost) -> NDArray[np.int64]:
+        """For each imputed event (in the order of its groups) the true event aligned to it, or -1."""
+        return align_groups(self.imputed_groups, self.true_groups, cost)
+
+
+def pair_streams(truth: Streams, imputed: Streams) -> Pairs:
+    """Pair stream sets by id and type name, lists by position; every stream needs its partner."""
+    names: tuple[str, ...] | None = None
+    if isinstance(truth, StreamSet) and isinstance(imputed, StreamSet):
+        names = truth.types + tuple(name for name in imputed.types if name not in truth.types)
+        truth, imputed = truth.with_types(names), imputed.with_types(names)
+        imputed = _in_order_of(truth, imputed)
+    true, other = check_streams(truth, "truth"), check_streams(imputed, "imputed")
+    if len(true) != len(other):
+        remedy = "pass one imputed stream for each true one"
+        raise DataError(f"{len(true)} true streams but {len(other)} imputed ones", remedy=remedy)
+    if not true:
+        raise DataError("there are no streams to score", remedy="pass at least one stream")
+    if names is None:
+        names = tuple(str(k) for k in range(count_types(true, other)))
+    return Pairs(true, other, names, group_by_type(true, len(names)), group_by_type(other, len(names)))
+
+
+def _in_order_of(truth: StreamSet, imputed: StreamSet) -> StreamSet:
+    position = {name: place for place, name in enumerate(imputed.ids)}
+    for name in truth.ids:
+        if name not in position:
+            remedy = "impute every stream, an empty one if nothing is missing from it"
+            raise DataError("the truth has this stream, the imputation has not", stream=name, remedy=remedy)
+    for name in set(position).difference(truth.ids):
+        remedy = "score only streams with a known truth"
+        raise DataError("the imputation has this stream, the truth has not", stream=name, remedy=remedy)
+    return imputed[[position[name] for name in truth.ids]]
 
 
 @njit(cache=True)
 def count_within(imputed: Floats, imputed_offsets: Ints, true: Floats, true_offsets: Ints, tolerance: float) -> Ints:
     """Size [G] of the largest matching in each group of events at most ``tolerance`` apart.
 
-    Going through both in time order and matching whatever can be matched is optimal, since the events in
-    reach of a later event never start earlier.
+    Matching greedily in time order is optimal, since the events in reach of a later event never start earlier.
     """
     matched = np.zeros(len(imputed_offsets) - 1, np.int64)
     for group in range(len(matched)):

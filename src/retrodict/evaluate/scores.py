@@ -20,8 +20,7 @@ from numpy.typing import NDArray
 
 from retrodict.decode.transport import Cost, CostLike, as_cost
 from retrodict.errors import DataError
-from retrodict.evaluate.matching import count_within
-from retrodict.evaluate.pairs import Pairs, Streams, pair_streams
+from retrodict.evaluate.matching import Pairs, Streams, count_within, pair_streams
 
 
 def _ratio(part: float, whole: float) -> float:
@@ -73,17 +72,12 @@ class TransportScore:
 
     def to_dict(self) -> dict[str, float]:
         """The totals, as plain numbers."""
+        sums = ("missing", "distance", "inserted", "deleted", "moved")
+        ratios = ("distance_per_event", "edits_per_event", "moved_per_event")
         return {
-            "insert_cost": self.cost.insert,
-            "delete_cost": self.cost.delete,
-            "missing": int(self.missing.sum()),
-            "distance": float(self.distance.sum()),
-            "inserted": int(self.inserted.sum()),
-            "deleted": int(self.deleted.sum()),
-            "moved": float(self.moved.sum()),
-            "distance_per_event": self.distance_per_event,
-            "edits_per_event": self.edits_per_event,
-            "moved_per_event": self.moved_per_event,
+            **{"insert_cost": self.cost.insert, "delete_cost": self.cost.delete},
+            **{name: getattr(self, name).sum().item() for name in sums},
+            **{name: getattr(self, name) for name in ratios},
         }
 
 
@@ -118,7 +112,7 @@ class EventScore:
 
 @dataclass(frozen=True)
 class CountError:
-    """Imputed less true number of events: per stream in total, and per stream and type."""
+    """The number of imputed events minus the true number: per stream in total, and per stream and type."""
 
     bias: float
     mean_absolute: float
@@ -127,7 +121,7 @@ class CountError:
 
 @dataclass(frozen=True)
 class Coverage:
-    """Of imputed events aligned to a true one, the share whose interval holds the true time."""
+    """The share of intervals that hold the true time, among imputed events aligned to a true one."""
 
     covered: float
     mean_width: float
@@ -218,22 +212,13 @@ def _event_scores(pairs: Pairs, tolerance: float) -> list[EventScore]:
     imputed, true = pairs.imputed_groups, pairs.true_groups
     matched = count_within(imputed.times, imputed.offsets, true.times, true.offsets, float(tolerance))
     matched = matched.reshape(-1, len(pairs.types)).sum(axis=0) if pairs.types else np.zeros(0, np.int64)
-    totals = zip(
-        matched.tolist(),
-        pairs.counts(imputed).sum(axis=0).tolist(),
-        pairs.counts(true).sum(axis=0).tolist(),
-        strict=True,
-    )
-    return [EventScore(float(tolerance), *total) for total in totals]
+    totals = np.stack([matched, pairs.counts(imputed).sum(axis=0), pairs.counts(true).sum(axis=0)], axis=1)
+    return [EventScore(float(tolerance), *total) for total in totals.tolist()]
 
 
 def _sum_event_scores(scores: list[EventScore], tolerance: float) -> EventScore:
-    return EventScore(
-        float(tolerance),
-        sum(s.matched for s in scores),
-        sum(s.imputed for s in scores),
-        sum(s.missing for s in scores),
-    )
+    totals = (sum(getattr(s, name) for s in scores) for name in ("matched", "imputed", "missing"))
+    return EventScore(float(tolerance), *totals)
 
 
 def _count_error(pairs: Pairs) -> CountError:
@@ -256,9 +241,6 @@ def _coverage(pairs: Pairs, cost: Cost) -> Coverage:
 
 def _column(stream: Any, name: str) -> NDArray[np.float64]:
     if len(stream) and name not in stream.columns:
-        raise DataError(
-            f"the imputed stream has no column {name!r}",
-            stream=stream.id,
-            remedy="score streams that rd.consensus returned, which carry earliest and latest",
-        )
+        remedy = "score streams that rd.consensus returned, which carry earliest and latest"
+        raise DataError(f"the imputed stream has no column {name!r}", stream=stream.id, remedy=remedy)
     return np.asarray(stream.columns[name] if len(stream) else [], dtype=np.float64)

@@ -1,4 +1,4 @@
-"""Is one method better than another on the same streams, or was it luck?"""
+"""A paired permutation test: is one method better than another on the same streams?"""
 
 from __future__ import annotations
 
@@ -22,12 +22,7 @@ class PermutationTest(NamedTuple):
 
 
 def paired_permutation_test(
-    a: ArrayLike,
-    b: ArrayLike,
-    *,
-    alternative: Alternative = "two-sided",
-    permutations: int = 20_000,
-    seed: int = 0,
+    a: ArrayLike, b: ArrayLike, *, alternative: Alternative = "two-sided", permutations: int = 20_000, seed: int = 0
 ) -> PermutationTest:
     """Compare paired scores ``a`` [N] and ``b`` [N] by flipping the signs of their differences.
 
@@ -37,10 +32,8 @@ def paired_permutation_test(
     """
     x, y = np.asarray(a, dtype=np.float64), np.asarray(b, dtype=np.float64)
     if x.shape != y.shape or x.ndim != 1 or not len(x):
-        raise DataError(
-            f"scores of shapes {x.shape} and {y.shape} are not paired",
-            remedy="pass two flat lists of one score for each stream, in the same order",
-        )
+        remedy = "pass two flat lists of one score for each stream, in the same order"
+        raise DataError(f"scores of shapes {x.shape} and {y.shape} are not paired", remedy=remedy)
     if not (np.isfinite(x).all() and np.isfinite(y).all()):
         raise DataError("a score is not finite", remedy="leave out streams that could not be scored")
     if alternative not in ("two-sided", "less", "greater"):

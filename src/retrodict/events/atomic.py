@@ -1,10 +1,10 @@
-"""Write a file to the side and move it into place, so that nobody ever sees half of it.
+"""Write a file to the side and move it into place, so that no reader ever sees half of it.
 
 >>> with atomic_file("results.json") as file:  # doctest: +SKIP
 ...     file.write(b"{}")
 
 A full disk, a deleted folder or a lost file system is a ``WriteError`` that says what is still there. A process that
-is killed leaves its temporary file behind; whoever writes the same file next removes it.
+is killed leaves its temporary file behind; the next process that writes the same file removes it.
 """
 
 from __future__ import annotations
@@ -37,26 +37,20 @@ def atomic_file(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
     try:
         file = open_new(temporary)
     except OSError as error:
-        raise WriteError(
-            f"cannot write: {error.strerror or error}",
-            file=path,
-            remedy="give a path in a folder that exists and that you may write to",
-        ) from error
+        remedy = "give a path in a folder that exists and that you may write to"
+        raise WriteError(f"cannot write: {error.strerror or error}", file=path, remedy=remedy) from error
     try:
         with file:
             yield file
             file.flush()
             os.fsync(file.fileno())
-        if target.exists():  # what is replaced passes its permissions on
+        if target.exists():  # the new file gets the old one's permissions
             os.chmod(temporary, target.stat().st_mode & 0o777)
         os.replace(temporary, target)
     except OSError as error:
         kept = "the file that was there before is as it was" if target.exists() else "nothing was left behind"
-        raise WriteError(
-            f"cannot write: {error.strerror or error}; {kept}",
-            file=path,
-            remedy="check that there is space on the disk and that the folder is still there, then write again",
-        ) from error
+        remedy = "check that there is space on the disk and that the folder is still there, then write again"
+        raise WriteError(f"cannot write: {error.strerror or error}; {kept}", file=path, remedy=remedy) from error
     finally:
         with suppress(OSError):
             temporary.unlink(missing_ok=True)
@@ -83,11 +77,8 @@ def make_folder(path: str | os.PathLike[str]) -> Path:
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise WriteError(
-            f"cannot make this folder: {error.strerror or error}",
-            file=path,
-            remedy="give a folder that you may write to",
-        ) from error
+        remedy = "give a folder that you may write to"
+        raise WriteError(f"cannot make this folder: {error.strerror or error}", file=path, remedy=remedy) from error
     return folder
 
 
@@ -97,7 +88,7 @@ def open_new(path: Path) -> BinaryIO:
 
 
 def is_running(pid: int) -> bool:
-    """Whether a process of this machine is still there; where that cannot be told, True."""
+    """Whether a process of this machine is still running; True where the system does not tell."""
     if os.name != "posix":
         return True
     try:
@@ -110,7 +101,7 @@ def is_running(pid: int) -> bool:
 
 
 def _remove_stale(target: Path) -> None:
-    """Remove temporary files for ``target`` whose writers, processes of this machine, are gone."""
+    """Remove temporary files for ``target`` that processes of this machine left when they were killed."""
     pattern = re.compile(re.escape(f".{target.name[:150]}.{_HOST}.") + r"(\d+)\.[0-9a-f]{12}\.tmp")
     for entry in os.scandir(target.parent):
         found = pattern.fullmatch(entry.name)

@@ -1,7 +1,7 @@
 """Padded batches of streams on a device, grouped by length so that little is padding.
 
-Times inside a batch are relative to each stream's start and stay float64; what models compute with are the
-gaps between consecutive events, taken in float64 and only then rounded to the model's precision.
+Times inside a batch are relative to each stream's start and stay float64; models compute with the
+gaps between consecutive events, which are taken in float64 and then rounded to the model's precision.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ class Batch:
 class Packed:
     """Streams as flat tensors on a device, to be padded into batches there.
 
-    How long they are is known on the host too, so that nobody has to wait for the device.
+    Their lengths are known on the host too, so that no code has to wait for the device.
     """
 
     def __init__(self, streams: StreamSet, device: torch.device | str = "cpu") -> None:
@@ -87,7 +87,7 @@ class Packed:
         )
 
     def places(self, index: NDArray[np.int64], which: Tensor) -> tuple[Tensor, Tensor]:
-        """Which places of a padded batch hold an event, and where in the flat tensors it is, [B, L] each."""
+        """The places of a padded batch that hold an event, and their positions in the flat tensors, [B, L] each."""
         width = int(self.lengths[index].max(initial=0))
         column = torch.arange(width, device=which.device)
         mask = column < self.counts[which][:, None]
@@ -128,11 +128,7 @@ def batches_by_length(
 
 
 def iterate_batches(
-    streams: StreamSet,
-    batch_size: int = 256,
-    *,
-    dtype: torch.dtype = torch.float32,
-    device: torch.device | str = "cpu",
+    streams: StreamSet, batch_size: int = 256, *, dtype: torch.dtype = torch.float32, device: torch.device | str = "cpu"
 ) -> Iterator[Batch]:
     """All streams once, in batches of like length."""
     for index in batches_by_length(streams.lengths, batch_size):

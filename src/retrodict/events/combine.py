@@ -15,11 +15,9 @@ from retrodict.events.stream_set import StreamSet
 def fill(observed: StreamSet, imputed: StreamSet) -> StreamSet:
     """The user's own streams with imputed events put in, marked by a column ``imputed``.
 
-    Columns of either set are kept; where an event has no value it is NaN, or None in a column that is not numeric.
+    Columns of both sets are kept; an event without a value has NaN, or None in a column that is not numeric.
     """
-    bare = [StreamSet.trusted(s.event_times, s.event_types, s.offsets, s.starts, s.ends, s.ids, s.types, axis=s.axis)
-            for s in (observed, imputed)]  # fmt: skip
-    complete, is_imputed = combine(*bare)
+    complete, is_imputed = combine(observed.replace(columns={}), imputed.replace(columns={}))
     columns: dict[str, NDArray[Any]] = {}
     for source, mask in ((observed, ~is_imputed), (imputed, is_imputed)):
         for name, values in source.columns.items():
@@ -28,22 +26,19 @@ def fill(observed: StreamSet, imputed: StreamSet) -> StreamSet:
             column[mask] = values
             columns[name] = column
     columns["imputed"] = is_imputed
-    c = complete
-    return StreamSet.trusted(c.event_times, c.event_types, c.offsets, c.starts, c.ends, c.ids, c.types, columns, c.axis)
+    return complete.replace(columns=columns)
 
 
 def combine(observed: StreamSet, missing: StreamSet) -> tuple[StreamSet, NDArray[np.bool_]]:
-    """Complete streams and which of their events are missing, [E].
+    """Complete streams, and a mask [E] of their missing events.
 
     Both sets hold the same streams (ids, intervals, types). At equal times observed events come first.
     Extra columns are kept where both sets have them.
     """
     for name in ("ids", "types"):
         if getattr(observed, name) != getattr(missing, name):
-            raise DataError(
-                f"observed and missing streams have different {name}",
-                remedy="pass the two sets that censor() returned, in the same order",
-            )
+            remedy = "pass the two sets that censor() returned, in the same order"
+            raise DataError(f"observed and missing streams have different {name}", remedy=remedy)
     for i in np.flatnonzero((observed.starts != missing.starts) | (observed.ends != missing.ends))[:1]:
         raise DataError(
             f"observed on [{observed.starts[i]:g}, {observed.ends[i]:g}] but "
@@ -56,23 +51,17 @@ def combine(observed: StreamSet, missing: StreamSet) -> tuple[StreamSet, NDArray
     order = np.lexsort((times, stream))
     is_missing = np.arange(len(times)) >= observed.num_events
     types = np.concatenate([observed.event_types, missing.event_types])
-    shared = observed.columns.keys() & missing.columns.keys()
-    columns = {
-        name: np.concatenate([observed.columns[name], missing.columns[name]])[order]
-        for name in observed.columns
-        if name in shared
-    }
-    complete = StreamSet.trusted(
-        times[order], types[order], observed.offsets + missing.offsets, observed.starts, observed.ends,
-        observed.ids, observed.types, columns, observed.axis,
-    )  # fmt: skip
+    shared = [name for name in observed.columns if name in missing.columns]
+    columns = {name: np.concatenate([observed.columns[name], missing.columns[name]])[order] for name in shared}
+    offsets = observed.offsets + missing.offsets
+    complete = observed.replace(event_times=times[order], event_types=types[order], offsets=offsets, columns=columns)
     return complete, is_missing[order]
 
 
 def join(parts: Sequence[StreamSet]) -> StreamSet:
-    """The streams of several sets as one, each named by its id and the number of its set; columns are left out.
+    """The streams of several sets as one set; an id becomes (id, number of the set), and columns are left out.
 
-    A mechanism that goes by ids still takes each for the stream it was called after.
+    A mechanism that depends on ids still sees the original ids.
     """
     times, types, lengths, starts, ends, keys = (
         np.concatenate([getattr(part, name) for part in parts])
@@ -86,18 +75,12 @@ def join(parts: Sequence[StreamSet]) -> StreamSet:
 
 
 def observed_first(streams: StreamSet, missing: NDArray[np.bool_]) -> tuple[StreamSet, NDArray[np.bool_]]:
-    """Complete streams and which of their events are missing [E], as ``combine`` would give them.
+    """Complete streams and the mask [E] of their missing events, in the order that ``combine`` gives.
 
-    Only of events at the same time does the order change.
+    The order changes only among events at the same time.
     """
     same = (np.diff(streams.event_times) == 0) & (np.diff(streams.stream_of_event) == 0)
     if not (same & missing[:-1] & ~missing[1:]).any():
         return streams, missing
     order = np.lexsort((missing, streams.event_times, streams.stream_of_event))
-    columns = {name: values[order] for name, values in streams.columns.items()}
-    s = streams
-    ordered = StreamSet.trusted(
-        s.event_times[order], s.event_types[order], s.offsets, s.starts, s.ends, s.ids, s.types, columns, s.axis
-    )
-    ordered._id_keys = streams._id_keys
-    return ordered, missing[order]
+    return streams.replace(**streams.at(order)), missing[order]

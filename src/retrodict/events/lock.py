@@ -1,4 +1,4 @@
-"""One writer a folder: a lock that names its holder and that ends with its process, however that ends."""
+"""A lock so that one process at a time writes to a folder; it names its holder and ends with the holder's process."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _held: dict[tuple[int, str], int] = {}  # by thread and folder: how often it is 
 
 @contextmanager
 def lock_folder(path: str | os.PathLike[str]) -> Iterator[None]:
-    """Hold a folder (made if need be) for the block; BusyError, with the holder's name, where another has it.
+    """Hold a folder (made if need be) for the block; BusyError, with the holder's name, if another process holds it.
 
     A thread may hold a folder more than once.
     """
@@ -72,7 +72,7 @@ def _acquire(file: Path) -> int | None:
             _go_without(file, error)
             return None
         with suppress(OSError):
-            if os.stat(file).st_ino == os.fstat(descriptor).st_ino:  # not one that its holder removed just now
+            if os.stat(file).st_ino == os.fstat(descriptor).st_ino:  # the holder may have removed the file just now
                 break
         os.close(descriptor)
     with suppress(OSError):  # the lock holds without a name, too

@@ -1,4 +1,4 @@
-"""Batches of complete streams of which it is known what was observed: what a proposal is trained and scored on."""
+"""Batches of complete streams with a mark on each missing event: a proposal is trained and scored on them."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class PairBatch:
 
 
 class PackedPairs:
-    """Complete streams of which it is known what was observed, on a device, to be padded into batches there.
+    """Complete streams with a mark on each missing event, on a device, to be padded into batches there.
 
     ``missing`` [E] says which events are in z; at equal times observed ones come first (``combine``).
     """
@@ -64,11 +64,7 @@ class PackedPairs:
 
 
 def make_pairs(
-    observed: StreamSet,
-    missing: StreamSet,
-    *,
-    dtype: torch.dtype = torch.float32,
-    device: torch.device | str = "cpu",
+    observed: StreamSet, missing: StreamSet, *, dtype: torch.dtype = torch.float32, device: torch.device | str = "cpu"
 ) -> PairBatch:
     """All streams, padded; both sets hold the same ones."""
     return PackedPairs(*combine(observed, missing), device).batch(np.arange(len(observed)), dtype)

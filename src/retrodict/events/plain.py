@@ -1,4 +1,4 @@
-"""JSON and small files from strangers: regular files of bounded size, whatever is in them."""
+"""JSON and small files from untrusted sources: only regular files of bounded size are read."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _SURROGATE = re.compile(r"\\u[dD][89a-fA-F]")
 
 
 def parse_json(text: str | bytes) -> Any:
-    """The value of a JSON text; ValueError, in words, where it has none that can be worked with."""
+    """The value of a JSON text; ValueError, in words, if it has none that can be used."""
     try:
         value = json.loads(text)
     except json.JSONDecodeError:

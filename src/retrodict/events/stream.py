@@ -8,7 +8,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Hashable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -41,42 +41,34 @@ class EventStream:
         id: Hashable | None = None,
         columns: Mapping[str, ArrayLike] | None = None,
     ) -> None:
+        def fail(problem: str, remedy: str) -> DataError:
+            return DataError(problem, stream=id, remedy=remedy)
+
         if end is None:
-            raise DataError(
-                "a stream needs an explicit end",
-                stream=id,
-                remedy="pass end=T, the time until which the stream was watched",
-            )
-        t = _array(times, "times", id)
-        k = _array(types, "types", id)
-        if k.size and not np.issubdtype(k.dtype, np.integer):
-            raise DataError(
+            raise fail("a stream needs an explicit end", "pass end=T, the time until which the stream was watched")
+        t, k = np.asarray(times), np.asarray(types)
+        for name, array in (("times", t), ("types", k)):
+            if array.ndim != 1:
+                problem = f"{name} must be a flat list, but have shape {array.shape}"
+                raise fail(problem, f"pass one-dimensional {name}, one entry for each event")
+        k = k if k.size else k.astype(np.int64)
+        if not np.issubdtype(k.dtype, np.integer):
+            raise fail(
                 f"types must be integers (indices into the type vocabulary), not {k.dtype}",
-                stream=id,
-                remedy="map names to indices, or build streams with rd.read_events, which does it for you",
+                "map names to indices, or build streams with rd.read_events, which does it for you",
             )
         try:
             t = t.astype(np.float64)
         except (TypeError, ValueError) as error:
-            raise DataError(
-                f"times must be numbers, not {t.dtype}",
-                stream=id,
-                remedy="convert them to float, or read datetimes with rd.read_events",
-            ) from error
+            remedy = "convert them to float, or read datetimes with rd.read_events"
+            raise fail(f"times must be numbers, not {t.dtype}", remedy) from error
         if len(t) != len(k):
-            raise DataError(
-                f"{len(t)} times but {len(k)} types",
-                stream=id,
-                remedy="give exactly one type for each time",
-            )
+            raise fail(f"{len(t)} times but {len(k)} types", "give exactly one type for each time")
         extra = {name: np.asarray(values) for name, values in (columns or {}).items()}
         for name, values in extra.items():
             if values.shape[:1] != (len(t),):
-                raise DataError(
-                    f"column {name!r} has shape {values.shape}, expected {len(t)} rows",
-                    stream=id,
-                    remedy="give exactly one value for each event",
-                )
+                problem = f"column {name!r} has shape {values.shape}, expected {len(t)} rows"
+                raise fail(problem, "give exactly one value for each event")
         check_events(t, k, float(start), float(end), stream=id)
         if (np.diff(t) < 0).any():
             warnings.warn(f"stream {id!r}: events were not in time order; sorted", DataNotice, stacklevel=2)
@@ -146,17 +138,6 @@ class EventStream:
         )
 
 
-def _array(values: Any, name: str, stream: Hashable | None) -> NDArray[Any]:
-    array = np.asarray(values)
-    if array.ndim != 1:
-        raise DataError(
-            f"{name} must be a flat list, but have shape {array.shape}",
-            stream=stream,
-            remedy=f"pass one-dimensional {name}, one entry for each event",
-        )
-    return array if array.size else array.astype(np.int64)
-
-
 def same_values(one: NDArray[Any], two: NDArray[Any]) -> bool:
     """Whether two columns are equal, where a missing value (NaN, NaT) equals a missing value."""
     missing = one.dtype.kind in "fcmM" and two.dtype.kind in "fcmM"
@@ -169,37 +150,28 @@ def check_events(
     start: float,
     end: float,
     *,
-    file: object | None = None,
     stream: Hashable | None = None,
-    rows: NDArray[np.int64] | None = None,
     num_types: int | None = None,
 ) -> None:
-    """Raise a DataError for the first event that cannot be in the stream (``rows`` numbers them)."""
+    """Raise a DataError for the first event that cannot be in the stream."""
 
-    def fail(problem: str, remedy: str, index: int | None = None) -> None:
-        row = None if index is None else index + 1 if rows is None else int(rows[index])
-        raise DataError(problem, file=file, stream=stream, row=row, remedy=remedy)
+    def refuse(bad: NDArray[np.bool_], problem: Callable[[int], str], remedy: str) -> None:
+        if bad.any():
+            i = int(np.argmax(bad))
+            raise DataError(problem(i), stream=stream, row=i + 1, remedy=remedy)
 
     if not (np.isfinite(start) and np.isfinite(end)):
-        fail(f"the interval [{start}, {end}] is not finite", "give finite start and end times")
+        remedy = "give finite start and end times"
+        raise DataError(f"the interval [{start}, {end}] is not finite", stream=stream, remedy=remedy)
     if end < start:
-        fail(f"the stream ends at {end:g}, before its start {start:g}", "swap or correct start and end")
-    if not len(times):
-        return
-    bad = ~np.isfinite(times)
-    if bad.any():
-        i = int(np.argmax(bad))
-        fail(f"time is {times[i]}", "every event needs a finite time; drop or repair the row", i)
-    bad = (times < start) | (times > end)
-    if bad.any():
-        i = int(np.argmax(bad))
-        fail(
-            f"time {times[i]:.12g} lies outside [{start:.12g}, {end:.12g}]",
-            "widen start/end to the time the stream was watched, or drop the event",
-            i,
-        )
-    bad = (types < 0) | (types >= (np.inf if num_types is None else num_types))
-    if bad.any():
-        i = int(np.argmax(bad))
-        known = "" if num_types is None else f"; known types are 0 to {num_types - 1}"
-        fail(f"unknown type {types[i]}{known}", "correct the type, or add it to the vocabulary", i)
+        problem = f"the stream ends at {end:g}, before its start {start:g}"
+        raise DataError(problem, stream=stream, remedy="swap or correct start and end")
+    finite = "every event needs a finite time; drop or repair the row"
+    refuse(~np.isfinite(times), lambda i: f"time is {times[i]}", finite)
+    outside, interval = (times < start) | (times > end), f"[{start:.12g}, {end:.12g}]"
+    widen = "widen start/end to the time the stream was watched, or drop the event"
+    refuse(outside, lambda i: f"time {times[i]:.12g} lies outside {interval}", widen)
+    unknown = (types < 0) | (types >= (np.inf if num_types is None else num_types))
+    known = "" if num_types is None else f"; known types are 0 to {num_types - 1}"
+    correct = "correct the type, or add it to the vocabulary"
+    refuse(unknown, lambda i: f"unknown type {types[i]}{known}", correct)

@@ -11,7 +11,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple, overload
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar, overload
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,12 +25,21 @@ if TYPE_CHECKING:
     import pandas as pd
 
 
+_ARRAYS = ("event_times", "event_types", "offsets", "starts", "ends")
+T = TypeVar("T", bound=Hashable)
+
+
 class Splits(NamedTuple):
     """Disjoint parts of a stream set."""
 
     train: StreamSet
     dev: StreamSet
     test: StreamSet
+
+    @classmethod
+    def cut(cls, streams: StreamSet, first: int, second: int) -> Splits:
+        """The streams before the position ``first``, those before ``second``, and the rest."""
+        return cls(streams[:first], streams[first:second], streams[second:])
 
 
 class StreamSet:
@@ -53,10 +62,7 @@ class StreamSet:
     _id_keys: NDArray[np.int64] | None = None
 
     def __init__(
-        self,
-        streams: Iterable[EventStream],
-        types: Sequence[str] | None = None,
-        axis: TimeAxis | None = None,
+        self, streams: Iterable[EventStream], types: Sequence[str] | None = None, axis: TimeAxis | None = None
     ) -> None:
         streams = list(streams)
         for position, stream in enumerate(streams):
@@ -77,10 +83,10 @@ class StreamSet:
             np.cumsum([0, *(len(s) for s in streams)]),
             np.array([s.start for s in streams], dtype=np.float64),
             np.array([s.end for s in streams], dtype=np.float64),
-            ids,
-            names,
-            _stack_columns(streams),
-            axis or TimeAxis(),
+            ids=ids,
+            types=names,
+            columns=_stack_columns(streams),
+            axis=axis,
         )
 
     @classmethod
@@ -98,37 +104,29 @@ class StreamSet:
     ) -> StreamSet:
         """Wrap arrays that were validated already (no copy); ids and names must still be unique."""
         streams = object.__new__(cls)
-        streams._set(event_times, event_types, offsets, starts, ends, ids, types, columns or {}, axis or TimeAxis())
+        streams._set(event_times, event_types, offsets, starts, ends, ids=ids, types=types, columns=columns, axis=axis)
         return streams
 
-    def _set(
-        self,
-        event_times: NDArray[np.float64],
-        event_types: NDArray[np.int64],
-        offsets: NDArray[np.int64],
-        starts: NDArray[np.float64],
-        ends: NDArray[np.float64],
-        ids: Sequence[Hashable],
-        types: Sequence[str],
-        columns: Mapping[str, NDArray[Any]],
-        axis: TimeAxis,
-    ) -> None:
-        self.event_times, self.event_types, self.offsets = event_times, event_types, offsets
-        self.starts, self.ends = starts, ends
+    def _set(self, *arrays: NDArray[Any], ids: Any, types: Any, columns: Any, axis: TimeAxis | None) -> None:
+        for name, array in zip(_ARRAYS, arrays, strict=True):
+            array.flags.writeable = False
+            setattr(self, name, array)
         self.ids, self.types = tuple(ids), tuple(str(name) for name in types)
-        self.columns, self.axis = columns, axis
-        twice = _first_repeat(self.ids)
+        self.columns, self.axis = columns or {}, axis or TimeAxis()
+        twice = first_repeat(self.ids)
         if twice is not None:
-            raise DataError(
-                f"the id {twice!r} is used by two streams",
-                stream=twice,
-                remedy="give each stream an id of its own",
-            )
-        twice = _first_repeat(self.types)
+            remedy = "give each stream an id of its own"
+            raise DataError(f"the id {twice!r} is used by two streams", stream=twice, remedy=remedy)
+        twice = first_repeat(self.types)
         if twice is not None:
             raise DataError(f"the type name {twice!r} is listed twice", remedy="list each type name once")
-        for array in (event_times, event_types, offsets, starts, ends):
-            array.flags.writeable = False
+
+    def replace(self, **parts: Any) -> StreamSet:
+        """The same streams with other arrays, types, columns or axis, which were validated already (no copy)."""
+        names = (*_ARRAYS, "ids", "types", "columns", "axis")
+        changed = StreamSet.trusted(**{name: getattr(self, name) for name in names} | parts)
+        changed._id_keys = None if "ids" in parts else self._id_keys
+        return changed
 
     @property
     def num_events(self) -> int:
@@ -190,47 +188,30 @@ class StreamSet:
         lengths = self.lengths[which]
         offsets = np.concatenate([[0], np.cumsum(lengths)])
         events = np.repeat(self.offsets[which] - offsets[:-1], lengths) + np.arange(offsets[-1])
-        taken = StreamSet.trusted(
-            self.event_times[events],
-            self.event_types[events],
-            offsets,
-            self.starts[which],
-            self.ends[which],
-            [self.ids[i] for i in which],
-            self.types,
-            {name: values[events] for name, values in self.columns.items()},
-            self.axis,
-        )
+        taken = self.replace(
+            offsets=offsets, starts=self.starts[which], ends=self.ends[which], ids=[self.ids[i] for i in which],
+            **self.at(events),
+        )  # fmt: skip
         taken._id_keys = None if self._id_keys is None else self._id_keys[which]
         return taken
 
+    def at(self, events: NDArray[Any]) -> dict[str, Any]:
+        """Times, types and columns of some of the events, by position or mask, for ``replace``."""
+        columns = {name: values[events] for name, values in self.columns.items()}
+        return {"event_times": self.event_times[events], "event_types": self.event_types[events], "columns": columns}
+
     def keep(self, mask: NDArray[np.bool_]) -> StreamSet:
         """The same streams with only the events where ``mask`` [E] is true."""
-        counts = np.concatenate([[0], np.cumsum(mask)])[self.offsets]
-        kept = StreamSet.trusted(
-            self.event_times[mask],
-            self.event_types[mask],
-            counts,
-            self.starts,
-            self.ends,
-            self.ids,
-            self.types,
-            {name: values[mask] for name, values in self.columns.items()},
-            self.axis,
-        )
-        kept._id_keys = self._id_keys
-        return kept
+        return self.replace(offsets=np.concatenate([[0], np.cumsum(mask)])[self.offsets], **self.at(mask))
 
     def split(self, train: float = 0.8, dev: float = 0.1, seed: int = 0) -> Splits:
         """Whole streams at random into train, dev and test (the rest)."""
         if not (train >= 0 and dev >= 0 and train + dev <= 1 + 1e-12):
-            raise DataError(
-                f"cannot split into {train} train and {dev} dev",
-                remedy="give fractions that are not negative and add up to at most 1",
-            )
+            remedy = "give fractions that are not negative and add up to at most 1"
+            raise DataError(f"cannot split into {train} train and {dev} dev", remedy=remedy)
         order = np.random.default_rng(seed).permutation(len(self))
         first, second = round(train * len(self)), round((train + dev) * len(self))
-        return Splits(self[order[:first]], self[order[first:second]], self[order[second:]])
+        return Splits.cut(self[order], first, second)
 
     def with_unit(self, unit: str) -> StreamSet:
         """The same streams with times in another unit (hours instead of minutes); both must be known units."""
@@ -238,10 +219,8 @@ class StreamSet:
             return self
         target = TimeAxis(unit, self.axis.origin, self.axis.timezone)
         factor = self.axis.units_in(target)
-        return StreamSet.trusted(
-            self.event_times * factor, self.event_types, self.offsets, self.starts * factor, self.ends * factor,
-            self.ids, self.types, self.columns, target,
-        )  # fmt: skip
+        parts = {name: getattr(self, name) * factor for name in ("event_times", "starts", "ends")}
+        return self.replace(**parts, axis=target)
 
     def with_types(self, types: Sequence[str]) -> StreamSet:
         """The same streams over another vocabulary that contains every type that occurs here."""
@@ -260,10 +239,7 @@ class StreamSet:
                 row=event - int(self.offsets[i]) + 1,
                 remedy="correct the type, or use a model that was trained with it",
             )
-        return StreamSet.trusted(
-            self.event_times, codes, self.offsets, self.starts, self.ends, self.ids, types,
-            self.columns, self.axis,
-        )  # fmt: skip
+        return self.replace(event_types=codes, types=types)
 
     def to_frame(self, library: str = "pandas") -> pd.DataFrame:
         """A long table with columns stream, time, type, start, end and the extra columns.
@@ -280,10 +256,7 @@ class StreamSet:
             return NotImplemented
         return (
             (self.ids, self.types, self.axis) == (other.ids, other.types, other.axis)
-            and all(
-                np.array_equal(getattr(self, name), getattr(other, name))
-                for name in ("event_times", "event_types", "offsets", "starts", "ends")
-            )
+            and all(np.array_equal(getattr(self, name), getattr(other, name)) for name in _ARRAYS)
             and self.columns.keys() == other.columns.keys()
             and all(same_values(v, other.columns[n]) for n, v in self.columns.items())
         )
@@ -305,10 +278,11 @@ def _concatenate(arrays: list[NDArray[Any]], dtype: Any) -> NDArray[Any]:
     return np.concatenate(arrays) if arrays else np.zeros(0, dtype)
 
 
-def _first_repeat(values: tuple[Hashable, ...]) -> Hashable | None:
+def first_repeat(values: Sequence[T]) -> T | None:
+    """The first value that is there twice, if any."""
     if len(set(values)) == len(values):
         return None
-    seen: set[Hashable] = set()
+    seen: set[T] = set()
     return next(v for v in values if v in seen or seen.add(v))  # type: ignore[func-returns-value]
 
 

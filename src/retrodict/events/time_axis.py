@@ -49,10 +49,8 @@ class TimeAxis:
     def units_in(self, other: TimeAxis) -> float:
         """How many of the other axis's units one of this axis's units is; both must be known."""
         if self.scale is None or other.scale is None:
-            raise DataError(
-                f"cannot convert times from {self.unit!r} to {other.unit!r}",
-                remedy=f"read the streams with unit={other.unit!r} if that is what their times are in",
-            )
+            remedy = f"read the streams with unit={other.unit!r} if that is what their times are in"
+            raise DataError(f"cannot convert times from {self.unit!r} to {other.unit!r}", remedy=remedy)
         return self.scale / other.scale
 
     @property
@@ -103,10 +101,8 @@ class TimeAxis:
 
     def _calendar(self) -> tuple[int, int]:
         if self.origin is None or self.scale is None:
-            raise DataError(
-                f"{self} does not say which instants its times stand for",
-                remedy=f"give it an origin and one of the units {', '.join(SECONDS)}",
-            )
+            remedy = f"give it an origin and one of the units {', '.join(SECONDS)}"
+            raise DataError(f"{self} does not say which instants its times stand for", remedy=remedy)
         return self.origin, round(self.scale * 1e9)
 
 

@@ -10,13 +10,13 @@ import torch
 from torch import Tensor
 
 from retrodict.errors import ModelError
-from retrodict.missingness.base import Context, History, Missingness, between
-from retrodict.missingness.clock import check_time, check_unit, period
-from retrodict.missingness.vocabulary import check_probability, mask_of, names_in, spread
+from retrodict.missingness.arguments import check_probabilities, mask_of, names_in, plain, spread
+from retrodict.missingness.base import Context, History, Missingness, between, history_of
+from retrodict.missingness.schedule import check_time, check_unit, period
 
 
 class After(Missingness):
-    """``rates`` within so much time after an event of type ``trigger``, observed or missing; ``otherwise`` elsewhere.
+    """``rates`` for the time ``within`` after an event of type ``trigger``, observed or missing; else ``otherwise``.
 
     Rates are one for all types or a dict by type; types that a dict leaves out never go missing.
 
@@ -36,8 +36,7 @@ class After(Missingness):
         unit: str | None = None,
     ) -> None:
         for given in (rates, otherwise):
-            for name, rate in (given if isinstance(given, Mapping) else {"every type": given}).items():
-                check_probability(rate, f"the missing rate of {name!r}")
+            check_probabilities(given, "the missing rate")
         self.trigger, self.unit = trigger, check_unit(unit, "a mechanism that looks back")
         self.given_rates, self.otherwise = rates, otherwise
         self.within = check_time(within, "within")
@@ -48,10 +47,8 @@ class After(Missingness):
 
     def config(self) -> dict[str, Any]:
         """As it was given."""
-        given = {"rates": self.given_rates, "otherwise": self.otherwise}
-        plain = {name: dict(rates) if isinstance(rates, Mapping) else rates for name, rates in given.items()}
-        trigger = self.trigger if isinstance(self.trigger, str | int) else list(self.trigger)
-        return {"trigger": trigger, "within": self.within, **plain, "unit": self.unit}
+        given = {"trigger": self.trigger, "within": self.within, "rates": self.given_rates, "otherwise": self.otherwise}
+        return plain(given | {"unit": self.unit})
 
     def bind(self, types: Sequence[str], unit: str | None = None) -> After:
         """Rates and triggers by type."""
@@ -63,28 +60,28 @@ class After(Missingness):
         return bound
 
     def initial(self, shape: Sequence[int], device: torch.device | str = "cpu") -> History:
-        """When the last trigger was, [...]: never."""
+        """The time of the last trigger, [...]: -inf, as there was none."""
         return (torch.full(tuple(shape), -torch.inf, dtype=torch.float64, device=device),)
 
     def update(self, history: History, type: Tensor, time: Tensor) -> History:
-        """A trigger is remembered."""
+        """The time of a trigger replaces that of the trigger before."""
         return (torch.where(self._triggers(type)[type], time, history[0]),)
 
     def rates(self, t: Tensor, context: Context | None = None) -> Tensor:
-        """Those of soon after or of later, [..., K]."""
-        return self._either_way(t - self._last(context) < self.reach)
+        """The rates soon after the last trigger, or those otherwise, [..., K]."""
+        return self._either_way(t - history_of(context)[0] < self.reach)
 
     def bound(self, start: Tensor, stop: Tensor, context: Context | None = None) -> Tensor:
-        """The larger of those that occur between, [..., K]."""
-        last = self._last(context)
+        """The larger of the rates that occur between, [..., K]."""
+        last = history_of(context)[0]
         slack = 8 * torch.finfo(torch.float64).eps * (1 + stop.abs())
         soon, late = start - last < self.reach + slack, stop - last >= self.reach - slack
         both = torch.maximum(self.soon, self.late).to(start.device)
         return torch.where((soon & late)[..., None], both, self._either_way(soon))
 
     def breaks(self, start: Tensor, stop: Tensor, context: Context | None = None) -> Tensor | None:
-        """When the time after the last trigger is over."""
-        return between((self._last(context) + self.reach)[..., None], start, stop)
+        """The end of the time after the last trigger."""
+        return between((history_of(context)[0] + self.reach)[..., None], start, stop)
 
     def _either_way(self, is_soon: Tensor) -> Tensor:
         return torch.where(is_soon[..., None], self.soon.to(is_soon.device), self.late.to(is_soon.device))
@@ -93,11 +90,6 @@ class After(Missingness):
         if self.is_trigger is None:
             raise ModelError("types given by name need a vocabulary: call bind(types) first.")
         return self.is_trigger.to(like.device)
-
-    def _last(self, context: Context | None) -> Tensor:
-        if context is None or not context.history:
-            raise ModelError("a mechanism that looks at preceding events needs them: give a context with its history.")
-        return context.history[0]
 
     def __repr__(self) -> str:
         rates = f"rates={self.given_rates}, otherwise={self.otherwise}"

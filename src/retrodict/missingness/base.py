@@ -1,4 +1,4 @@
-"""The contract of a missingness mechanism p_miss: how likely each event of a complete stream goes missing.
+"""The contract of a missingness mechanism p_miss: the probability that each event of a complete stream goes missing.
 
 A mechanism says the probability ρ_k(t) that an event of type k at time t goes missing, possibly given what
 happened before (paper, section 5.1 and appendix C.5). A new mechanism is one new file with ``rates``, and
@@ -40,7 +40,7 @@ class Context(NamedTuple):
 
     ``start`` [...]: when the stream started, on the axis of its times (t + start is the time of day of dated streams:
     they count in their unit since 1970-01-01 UTC). ``stream`` [...]: a number that follows from the stream's id alone.
-    ``state``: the model's state after the events so far, or None where streams are censored. ``end`` [...]: when the
+    ``state``: the model's state after the events so far, or None while streams are censored. ``end`` [...]: when the
     stream ends, since its start. ``history``: the mechanism's own summary of the events so far, tensors [..., *] each.
     """
 
@@ -77,14 +77,14 @@ class Missingness(ABC):
         return torch.ones_like(self.rates(start, context))
 
     def breaks(self, start: Tensor, stop: Tensor, context: Context | None = None) -> Tensor | None:
-        """Times inside (start, stop) [...] where some ρ_k jumps or bends, in order, [..., J]; None where there is none.
+        """Times inside (start, stop) [...] where some ρ_k jumps or bends, in order, [..., J]; None if there are none.
 
         Rows that have fewer are filled up with ``stop``.
         """
         return None
 
     def initial(self, shape: Sequence[int], device: torch.device | str = "cpu") -> History:
-        """The summary of an empty history, tensors [*shape, ...]; none unless it looks at the preceding events."""
+        """The summary of an empty history, tensors [*shape, ...]; () unless the mechanism looks at past events."""
         return ()
 
     def update(self, history: History, type: Tensor, time: Tensor) -> History:
@@ -97,7 +97,7 @@ class Missingness(ABC):
         return False
 
     def parameters(self) -> Iterator[nn.Parameter]:
-        """What can be learned of it."""
+        """The parameters that can be learned."""
         return iter(())
 
     def config(self) -> dict[str, Any]:
@@ -117,9 +117,9 @@ class Missingness(ABC):
         return Either(self, other)
 
     def contexts(self, batch: Batch) -> Context:
-        """What is known in each gap of complete streams, leading dimensions [B, L+1]; without a model's state."""
-        whose = (x[:, None].expand(batch.gaps.shape) for x in (batch.starts, batch.ids, batch.durations))
-        start, stream, end = whose
+        """The context of each gap of complete streams, leading dimensions [B, L+1]; without a model's state."""
+        facts = (batch.starts, batch.ids, batch.durations)
+        start, stream, end = (fact[:, None].expand(batch.gaps.shape) for fact in facts)
         history = self.initial((len(batch.starts),), batch.starts.device)
         if not history:
             return Context(start, stream, None, end)
@@ -130,7 +130,7 @@ class Missingness(ABC):
         return Context(start, stream, None, end, tuple(torch.stack(field, 1) for field in zip(*steps, strict=True)))
 
     def batch_rates(self, batch: Batch) -> Tensor:
-        """ρ of each event of complete streams, [B, L]; padding holds numbers that mean nothing. Gradients flow."""
+        """ρ of each event of complete streams, [B, L]; padding holds arbitrary numbers. Gradients flow."""
         times = torch.cat([batch.times, batch.durations[:, None]], 1)
         rates = self.rates(times, self.contexts(batch))[:, :-1]
         return rates.gather(-1, batch.types[..., None])[..., 0]
@@ -151,7 +151,7 @@ class Missingness(ABC):
         return streams.keep(~hidden), streams.keep(hidden)
 
     def hide(self, streams: StreamSet, seed: int = 0) -> NDArray[np.bool_]:
-        """Which events of complete streams ``censor`` hides, [E]."""
+        """A mask [E] of the events that ``censor`` hides."""
         mechanism = self.bind(streams.types, streams.axis.unit)
         keys = np.repeat(stream_keys(seed, streams.ids).numpy(), streams.lengths)
         number = np.arange(streams.num_events) - np.repeat(streams.offsets[:-1], streams.lengths)
@@ -168,8 +168,15 @@ class Missingness(ABC):
         return total.index_add_(0, torch.as_tensor(complete.stream_of_event), torch.as_tensor(logs))
 
 
+def history_of(context: Context | None) -> History:
+    """The summary of the events so far, for a mechanism that needs one."""
+    if context is None or not context.history:
+        raise ModelError("a mechanism that looks at preceding events needs them: give a context with its history.")
+    return context.history
+
+
 def between(times: Tensor, start: Tensor, stop: Tensor) -> Tensor | None:
-    """Those of ``times`` [..., J] inside (start, stop) [...], as ``breaks`` gives them."""
+    """The ``times`` [..., J] that lie inside (start, stop) [...], as ``breaks`` gives them."""
     times, start, stop = torch.broadcast_tensors(times, start[..., None], stop[..., None])
     inside = (times > start) & (times < stop)
     most = int(inside.sum(-1).max()) if inside.numel() else 0

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -13,8 +12,8 @@ from torch import Tensor
 
 from retrodict.errors import ModelError
 from retrodict.events.stream_set import StreamSet, describe_types
+from retrodict.missingness.arguments import check_probabilities, plain, spread
 from retrodict.missingness.base import Context, Missingness
-from retrodict.missingness.vocabulary import positions
 
 Rates = float | Sequence[float] | Mapping[str, float] | Mapping[int, float]
 
@@ -32,25 +31,13 @@ class ByType(Missingness):
     kind = "by_type"
 
     def __init__(self, rates: Rates) -> None:
-        rates = _plain(rates)
-        if isinstance(rates, Mapping):
-            given: dict[Any, Any] = dict(rates)
-        elif isinstance(rates, int | float):
-            given = {"every type": float(rates)}
-        else:
-            given = dict(enumerate(rates)) if isinstance(rates, list) else {"every type": rates}
-        for name, rate in given.items():
-            number = isinstance(rate, int | float) and math.isfinite(rate)
-            if not (number and 0 <= rate <= 1):
-                raise ModelError(
-                    f"the missing rate of {name!r} is {rate!r}. A rate is a probability: give a number from "
-                    "0 (never missing) to 1 (always missing)."
-                )
+        rates = plain(rates)
+        given: Any = dict(enumerate(rates)) if isinstance(rates, list) else rates
+        given = given if isinstance(given, Mapping) else {"every type": given}
+        check_probabilities({k: rate for k, rate in given.items() if not isinstance(rate, bool)}, "the missing rate")
         self.given: Any = rates
         self.types: tuple[str, ...] | None = None
-        self.vector: Tensor | None = None
-        if not isinstance(rates, Mapping | int | float):
-            self.vector = torch.tensor(list(given.values()), dtype=torch.float64)
+        self.vector = torch.tensor(rates, dtype=torch.float64) if isinstance(rates, list) else None
 
     def config(self) -> dict[str, Any]:
         """The rates as they were given; by index where the types have no names yet."""
@@ -67,12 +54,8 @@ class ByType(Missingness):
         """The same rates as a vector over these types."""
         bound = ByType(self.given)
         bound.types = tuple(types)
-        if isinstance(self.given, Mapping):
-            bound.vector = torch.zeros(len(types), dtype=torch.float64)
-            for name, rate in self.given.items():
-                bound.vector[positions(name, types)] = rate
-        elif isinstance(self.given, int | float):
-            bound.vector = torch.full((len(types),), float(self.given), dtype=torch.float64)
+        if not isinstance(self.given, list):
+            bound.vector = spread(self.given, types, what="to give a missing rate to")
         elif len(self.given) != len(types):
             raise ModelError(
                 f"{len(self.given)} missing rates for {len(types)} types ({describe_types(types)}). Give one "
@@ -98,14 +81,3 @@ class ByType(Missingness):
         if self.types is not None and self.vector is not None:
             return f"ByType({dict(zip(self.types, self.vector.tolist(), strict=True))})"
         return f"ByType({self.given})"
-
-
-def _plain(rates: Any) -> Any:
-    """Rates as Python numbers, from NumPy or torch ones too."""
-    if isinstance(rates, Mapping):
-        return {_plain(name): _plain(rate) for name, rate in rates.items()}
-    if isinstance(rates, np.ndarray | np.generic | Tensor):
-        return rates.tolist()
-    if isinstance(rates, Sequence) and not isinstance(rates, str):
-        return [_plain(rate) for rate in rates]
-    return rates

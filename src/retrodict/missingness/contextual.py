@@ -2,7 +2,7 @@
 
 Every event, observed or missing, leaves a trace that fades at a few time scales; the summary is the sum of the traces
 by type and scale. It costs little, is carried by every particle, and does not depend on the model of complete streams.
-The network reads it on a log scale, and the time of day where a period is given, and says the rate of each type.
+The network reads it on a log scale, and the time of day where a period is given, and gives the rate of each type.
 """
 
 from __future__ import annotations
@@ -18,16 +18,16 @@ from torch import Tensor, nn
 from retrodict import _limits
 from retrodict.errors import ModelError
 from retrodict.events.stream_set import describe_types
-from retrodict.missingness.base import Context, History, Missingness, between
-from retrodict.missingness.clock import check_unit, on_clock, period, to_unit
-from retrodict.missingness.vocabulary import check_positive, check_probability
+from retrodict.missingness.arguments import check_positive, check_probability, plain
+from retrodict.missingness.base import Context, History, Missingness, between, history_of
+from retrodict.missingness.schedule import check_unit, on_clock, period, to_unit
 
 
 class Contextual(Missingness):
     """A network of ``hidden`` units over traces of the types named, which fade at ``scales`` (times, in ``unit``).
 
-    It begins at ``rate`` whatever has happened, and is learned; ``weights`` are those of a saved one. ``every`` ("day")
-    lets it see the time of day.
+    Before it is learned its rate is ``rate`` after any history; ``weights`` are those of a saved mechanism. ``every``
+    ("day") lets it see the time of day.
     """
 
     kind = "contextual"
@@ -74,20 +74,12 @@ class Contextual(Missingness):
         self.period = None if isinstance(every, str) else period(every, None, None, "every")
 
     def config(self) -> dict[str, Any]:
-        """Its arguments and weights."""
-        return {
-            "types": list(self.types),
-            "scales": self.scales,
-            "hidden": self.hidden,
-            "rate": self.rate,
-            "every": self.every,
-            "unit": self.unit,
-            "seed": self.seed,
-            "weights": {name: value.tolist() for name, value in self.network.state_dict().items()},
-        }
+        """The arguments and weights."""
+        given = {name: getattr(self, name) for name in ("types", "scales", "hidden", "rate", "every", "unit", "seed")}
+        return plain(given | {"weights": dict(self.network.state_dict())})
 
     def bind(self, types: Sequence[str], unit: str | None = None) -> Contextual:
-        """For these types in this order, and this unit; the network is the same one."""
+        """The mechanism for these types in this order, and this unit; the network is shared."""
         bound = copy.copy(self)
         by_index = all(self.types[k] == str(k) for k in range(len(self.types))) and len(types) == len(self.types)
         unknown = [] if by_index else [name for name in types if name not in self.types]
@@ -103,30 +95,30 @@ class Contextual(Missingness):
         return bound
 
     def parameters(self) -> Iterator[nn.Parameter]:
-        """The network's."""
+        """The parameters of the network."""
         return self.network.parameters()
 
     def initial(self, shape: Sequence[int], device: torch.device | str = "cpu") -> History:
-        """No traces, [..., K, S], and the time they were summed up at, [...]."""
+        """Traces of zero, [..., K, S], and the time of the sum, [...]."""
         sizes = (len(self.types), len(self.scales))
         traces = torch.zeros(*shape, *sizes, dtype=torch.float64, device=device)
         return traces, torch.zeros(tuple(shape), dtype=torch.float64, device=device)
 
     def update(self, history: History, type: Tensor, time: Tensor) -> History:
-        """Traces fade until the event, which leaves its own."""
+        """Traces fade until the event, which adds its own trace."""
         own = nn.functional.one_hot(self.order.to(type.device)[type], len(self.types)).to(torch.float64)
         return self._traces(history, time) + own[..., None], time
 
     def rates(self, t: Tensor, context: Context | None = None) -> Tensor:
-        """What the network says, [..., K]."""
-        traces = self._traces(self._history(context), t).flatten(-2).log1p()
+        """The outputs of the network, [..., K]."""
+        traces = self._traces(history_of(context), t).flatten(-2).log1p()
         inputs = traces if self.period is None else torch.cat([traces, self._time_of_day(t, context)], -1)
         self._move(t)
         return torch.sigmoid(self.network(inputs))[..., self.order.to(t.device)]
 
     def bound(self, start: Tensor, stop: Tensor, context: Context | None = None) -> Tensor:
         """Traces only fade until the next event: each input, unit and output lies in a known range, [..., K]."""
-        history = self._history(context)
+        history = history_of(context)
         high, low = (self._traces(history, t).flatten(-2).log1p() for t in (start, stop))
         if self.period is not None:
             any_time = torch.ones(*high.shape[:-1], 2, dtype=high.dtype, device=high.device)
@@ -138,7 +130,7 @@ class Contextual(Missingness):
 
     def breaks(self, start: Tensor, stop: Tensor, context: Context | None = None) -> Tensor | None:
         """Some of each time scale after the last event, and eighths of the period: the rate is smooth between."""
-        last = self._history(context)[1]
+        last = history_of(context)[1]
         steps = (self.fading.to(start.device)[:, None] * torch.tensor([1.0, 3.0, 7.0], device=start.device)).flatten()
         times = last[..., None] + steps
         if self.period is None:
@@ -158,11 +150,6 @@ class Contextual(Missingness):
     def _move(self, like: Tensor) -> None:
         if self.network[0].weight.device != like.device:
             self.network.to(like.device)
-
-    def _history(self, context: Context | None) -> History:
-        if context is None or not context.history:
-            raise ModelError("a mechanism that looks at preceding events needs them: give a context with its history.")
-        return context.history
 
     def __repr__(self) -> str:
         return f"Contextual({describe_types(self.types, 4)}, scales={self.scales}, hidden={self.hidden})"

@@ -10,17 +10,17 @@ import torch
 from torch import Tensor
 
 from retrodict.errors import ModelError
+from retrodict.missingness.arguments import check_probabilities, spread
 from retrodict.missingness.base import Context, Missingness, between
-from retrodict.missingness.vocabulary import check_probability, spread
 
 Rate = Callable[[Tensor, Context | None], Tensor]
 Over = Callable[[Tensor, Tensor, Context | None], Tensor]
 
 
 class Custom(Missingness):
-    """ρ as ``function(t, context)`` says: [..., K] for times t [...] since the start, or [...] the same for all types.
+    """ρ is ``function(t, context)``: [..., K] for times t [...] since the start, or [...] if all types have the same.
 
-    ``bound`` is never below it: a number, a dict by type, or a function of (start, stop, context). ``breaks`` are the
+    ``bound`` is an upper bound: a number, a dict by type, or a function of (start, stop, context). ``breaks`` are the
     times since the start where it jumps or bends, or a function of the same that gives them, [..., J]. The function
     is not saved with a proposal: give it again with ``load_proposal(folder, missing=...)``.
 
@@ -31,11 +31,7 @@ class Custom(Missingness):
     kind = "custom"
 
     def __init__(
-        self,
-        function: Rate,
-        bound: float | Mapping[str, float] | Over = 1.0,
-        *,
-        breaks: Sequence[float] | Over = (),
+        self, function: Rate, bound: float | Mapping[str, float] | Over = 1.0, *, breaks: Sequence[float] | Over = ()
     ) -> None:
         if not callable(function):
             raise ModelError(
@@ -43,18 +39,17 @@ class Custom(Missingness):
                 "rd.load_proposal(folder, missing=rd.Custom(...))."
             )
         if not callable(bound):
-            for name, most in (bound if isinstance(bound, Mapping) else {"every type": bound}).items():
-                check_probability(most, f"the bound of {name!r}")
+            check_probabilities(bound, "the bound")
         self.function, self.given_bound, self.given_breaks = function, bound, breaks
         self.num_types = 0
         self.most: Tensor | None = None
 
     def config(self) -> dict[str, Any]:
-        """Only what the function is called."""
+        """The name of the function."""
         return {"function": getattr(self.function, "__qualname__", type(self.function).__name__)}
 
     def bind(self, types: Sequence[str], unit: str | None = None) -> Custom:
-        """For so many types."""
+        """The function for the number of types."""
         bound = copy.copy(self)
         bound.num_types = len(types)
         if not callable(self.given_bound):
@@ -62,7 +57,7 @@ class Custom(Missingness):
         return bound
 
     def rates(self, t: Tensor, context: Context | None = None) -> Tensor:
-        """What the function says, [..., K]; refused where it is no probability or above its bound."""
+        """The values of the function, [..., K]; a value that is no probability or above the bound is refused."""
         if not self.num_types:
             raise ModelError("a custom mechanism needs a vocabulary: call bind(types) first.")
         values = self.function(t, context)
@@ -78,7 +73,7 @@ class Custom(Missingness):
         return values
 
     def bound(self, start: Tensor, stop: Tensor, context: Context | None = None) -> Tensor:
-        """As it was given, [..., K]."""
+        """The bound as it was given, [..., K]."""
         if callable(self.given_bound):
             values = self.given_bound(start, stop, context)
             values = values[..., None] if values.shape == start.shape else values
@@ -87,7 +82,7 @@ class Custom(Missingness):
         return self.most.to(start.device).expand(*start.shape, self.num_types)
 
     def breaks(self, start: Tensor, stop: Tensor, context: Context | None = None) -> Tensor | None:
-        """As they were given."""
+        """The breaks as they were given."""
         if callable(self.given_breaks):
             return between(self.given_breaks(start, stop, context), start, stop)
         return between(torch.tensor(list(self.given_breaks), dtype=start.dtype, device=start.device), start, stop)

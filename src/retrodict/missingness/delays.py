@@ -1,4 +1,4 @@
-"""How long it takes until an event is reported: families of delays, with their parameters by type.
+"""Families of reporting delays, with their parameters by type.
 
 Each gives the probability S(x) that a delay is longer than x, and a few lengths between which S is smooth on its own
 scale, where integrals are cut.
@@ -16,7 +16,7 @@ import torch
 from torch import Tensor, nn
 
 from retrodict.errors import ModelError
-from retrodict.missingness.vocabulary import check_positive, positions
+from retrodict.missingness.arguments import check_positive, positions
 
 _KNOTS = 32
 
@@ -43,7 +43,7 @@ class Delays(ABC):
         return self.logs[name].to(like.device).exp()
 
     def parameters(self) -> Iterator[nn.Parameter]:
-        """What can be learned."""
+        """The parameters that can be learned, on a log scale."""
         return iter(self.logs.values())
 
     @abstractmethod
@@ -92,7 +92,7 @@ class Gamma(Delays):
 
 
 class LogNormal(Delays):
-    """Delays whose logarithm is normal around that of the median, with standard deviation ``spread``."""
+    """Delays with a normal logarithm: its mean is the log of the median, its standard deviation is ``spread``."""
 
     family, names = "lognormal", ("median", "spread")
 
@@ -108,7 +108,7 @@ class LogNormal(Delays):
 
 
 class Empirical(Delays):
-    """Delays that were seen: their distribution function, by straight lines between at most 33 of their quantiles."""
+    """Observed delays: their distribution function, interpolated linearly between at most 33 of their quantiles."""
 
     family, names = "empirical", ("delays",)
 
@@ -138,14 +138,14 @@ FAMILIES: dict[str, type[Delays]] = {f.family: f for f in (Exponential, Gamma, L
 
 
 def by_type(given: Any, types: Sequence[str]) -> dict[int, Any]:
-    """What is given for each type's position; one value is for all of them."""
+    """The given value for each type's position; a single value holds for all types."""
     if not isinstance(given, Mapping):
         return dict.fromkeys(range(len(types)), given)
     return {k: value for name, value in given.items() for k in positions(name, types, "to give a delay to")}
 
 
 def _merged(cuts: Tensor) -> Tensor:
-    """Lengths that are nearly the same as one: types with like delays need no cuts of their own."""
+    """The lengths with near duplicates merged: types with similar delays share their cuts."""
     return torch.exp((4 * cuts.log()).round() / 4).unique()
 
 

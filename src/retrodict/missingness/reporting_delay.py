@@ -1,4 +1,4 @@
-"""An event is seen only if its report has come by the time of observation: recent ones are likely to be missing."""
+"""An event is observed only if its report has arrived by the time of observation: recent events are likely missing."""
 
 from __future__ import annotations
 
@@ -10,9 +10,10 @@ import torch
 from torch import Tensor, nn
 
 from retrodict.errors import ModelError
+from retrodict.missingness.arguments import plain
 from retrodict.missingness.base import Context, Missingness, between
-from retrodict.missingness.clock import check_unit, to_unit
 from retrodict.missingness.delays import FAMILIES, Delays, by_type
+from retrodict.missingness.schedule import check_unit, to_unit
 
 Value = float | Mapping[str, float]
 
@@ -22,8 +23,8 @@ class ReportingDelay(Missingness):
 
     ``family`` and its parameters: "exponential" (``mean``), "gamma" (``mean``, ``shape``), "lognormal" (``median``, and
     ``spread``, the standard deviation of the logarithm) or "empirical" (``delays``, a list of some that were seen).
-    Each is one value for all types or a dict by type; types left out are reported at once. Times are in ``unit``, else
-    the streams' own.
+    Each parameter is one value for all types or a dict by type; types left out are reported at once. Times are in
+    ``unit``, else in the streams' own.
 
     >>> delay = ReportingDelay("exponential", mean=2.0).bind(["case"])
     >>> ago = torch.tensor([8.0], dtype=torch.float64)
@@ -48,7 +49,7 @@ class ReportingDelay(Missingness):
         if family not in FAMILIES:
             raise ModelError(f"unknown family of delays {family!r}. Choose one of {', '.join(FAMILIES)}.")
         given = {"mean": mean, "shape": shape, "median": median, "spread": spread, "delays": delays}
-        self.given = {name: _plain(value) for name, value in given.items() if value is not None}
+        self.given = {name: plain(value) for name, value in given.items() if value is not None}
         wanted = FAMILIES[family].names
         if set(self.given) != set(wanted):
             raise ModelError(
@@ -63,7 +64,7 @@ class ReportingDelay(Missingness):
         self.delays: Delays | None = None
 
     def config(self) -> dict[str, Any]:
-        """As it was given; once bound, with the parameters it has now, in the streams' unit."""
+        """The arguments; once bound, with the current parameters, in the streams' unit."""
         if self.delays is None or not self.delays.logs:
             return {"family": self.family, **self.given, "wait": self.wait, "unit": self.unit}
         some = [k for k in range(len(self.types)) if self.mask[k] > 0]
@@ -73,7 +74,7 @@ class ReportingDelay(Missingness):
         return {"family": self.family, **now, "wait": self.late, "unit": self.unit}
 
     def bind(self, types: Sequence[str], unit: str | None = None) -> ReportingDelay:
-        """Parameters by type, in the streams' unit; bound again to the same, it is the same mechanism."""
+        """Parameters by type, in the streams' unit; bound again to the same types and unit, it returns itself."""
         if self.delays is not None and self.types == tuple(types) and unit in (None, self.unit):
             return self
         current = copy.copy(self) if self.delays is None else ReportingDelay(**self.config())
@@ -88,7 +89,7 @@ class ReportingDelay(Missingness):
         return current
 
     def parameters(self) -> Iterator[nn.Parameter]:
-        """Those of the delays, on a log scale, [K] each."""
+        """The parameters of the delays, on a log scale, [K] each."""
         return iter(()) if self.delays is None else self.delays.parameters()
 
     def rates(self, t: Tensor, context: Context | None = None) -> Tensor:
@@ -99,11 +100,11 @@ class ReportingDelay(Missingness):
         return delays.survival(left[..., None].expand(*left.shape, len(mask))) * mask
 
     def bound(self, start: Tensor, stop: Tensor, context: Context | None = None) -> Tensor:
-        """The later, the likelier to be missing: the rate at ``stop``, [..., K]; slack covers rounding."""
+        """The rate at ``stop``, [..., K], as later events are more likely missing; slack covers rounding."""
         return (self.rates(stop, context) * (1 + 1e-6) + 1e-12 * self.mask.to(stop.device)).clamp(max=1.0)
 
     def breaks(self, start: Tensor, stop: Tensor, context: Context | None = None) -> Tensor | None:
-        """Where the rate changes fast, some quantiles of the delay before the observation."""
+        """The times where the rate changes fast: some quantiles of the delay before the observation."""
         cuts = self._delays().cuts().to(start.device)
         return between(self._observed(context)[..., None] - cuts, start, stop)
 
@@ -119,9 +120,3 @@ class ReportingDelay(Missingness):
 
     def __repr__(self) -> str:
         return f"ReportingDelay({self.family!r}, {', '.join(f'{name}={value}' for name, value in self.given.items())})"
-
-
-def _plain(value: Any) -> Any:
-    if isinstance(value, Mapping):
-        return {name: _plain(item) for name, item in value.items()}
-    return value.tolist() if hasattr(value, "tolist") else list(value) if isinstance(value, tuple) else value

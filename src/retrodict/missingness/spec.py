@@ -1,7 +1,7 @@
-"""Mechanisms from YAML files.
+"""Mechanisms as people write them: in a YAML file, or as ``pick-up=0.5``, ``'pick-up:*=1'`` or ``0.5`` for every type.
 
-One mapping, or a list of them where several mechanisms are at work; ``mechanism`` says which it is, the rest are its
-arguments as in Python:
+A file has one mapping, or a list of them where several mechanisms are at work; ``mechanism`` names the mechanism, the
+rest are its arguments as in Python:
 
     - mechanism: by_type
       rates: {pick-up: 0.1}
@@ -15,25 +15,29 @@ from __future__ import annotations
 import inspect
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any
 
 import yaml
 
-from retrodict.errors import DataError, show
+from retrodict.errors import DataError, ModelError, show
 from retrodict.events.atomic import write_text
 from retrodict.events.plain import read_regular
+from retrodict.events.stream_set import describe_types
 from retrodict.missingness import MECHANISMS
+from retrodict.missingness.arguments import WRONG
 from retrodict.missingness.base import Either, Missingness
-from retrodict.missingness.vocabulary import WRONG
+from retrodict.missingness.by_type import ByType
 
 _LONGEST, _DEEPEST = 4 << 20, 16  # bytes of a file, and how deep its values nest
+_SUFFIXES = (".yaml", ".yml")
 _NAMES = [kind for kind in MECHANISMS if kind not in ("either", "custom")]
 
 
 class _Loader(yaml.SafeLoader):
-    """YAML whose times and dates stay text (22:00 would be read as the number 1320), without references and depth."""
+    """YAML in which times and dates stay text (not 1320 for 22:00), without references, and of bounded depth."""
 
     depth = 0
 
@@ -85,7 +89,7 @@ def write_missing(mechanism: Missingness, path: str | os.PathLike[str]) -> None:
 
 
 def describe(mechanism: Missingness) -> Any:
-    """A mechanism as such a file has it: a mapping, or a list of them."""
+    """The content of a file that describes the mechanism: a mapping, or a list of mappings."""
     parts = mechanism.parts if isinstance(mechanism, Either) else (mechanism,)
     content = [{"mechanism": part.kind, **part.config()} for part in parts]
     return content if len(content) > 1 else content[0]
@@ -102,11 +106,8 @@ def build(content: Any, path: str | os.PathLike[str] = "") -> Missingness:
 def _build(given: Any, path: str | os.PathLike[str], where: str) -> Missingness:
     """One mechanism from its mapping."""
     if not isinstance(given, Mapping) or "mechanism" not in given:
-        raise DataError(
-            f"{where}the key 'mechanism' is missing",
-            file=path,
-            remedy=f"write 'mechanism: NAME' with one of {', '.join(_NAMES)}, and its arguments beside it",
-        )
+        remedy = f"write 'mechanism: NAME' with one of {', '.join(_NAMES)}, and its arguments beside it"
+        raise DataError(f"{where}the key 'mechanism' is missing", file=path, remedy=remedy)
     kind = str(given["mechanism"]).replace("-", "_")
     if kind not in _NAMES:
         raise DataError(
@@ -118,11 +119,8 @@ def _build(given: Any, path: str | os.PathLike[str], where: str) -> Missingness:
     known = inspect.signature(MECHANISMS[kind].__init__).parameters
     for key in arguments:
         if key not in known or key == "self":
-            raise DataError(
-                f"{where}key {key!r}: {kind} takes no such argument",
-                file=path,
-                remedy=f"use some of {', '.join(name for name in known if name != 'self')}",
-            )
+            remedy = f"use some of {', '.join(name for name in known if name != 'self')}"
+            raise DataError(f"{where}key {key!r}: {kind} takes no such argument", file=path, remedy=remedy)
     for name, parameter in known.items():
         if parameter.default is parameter.empty and name not in ("self", *arguments):
             raise DataError(f"{where}key {name!r} is missing", file=path, remedy=f"{kind} needs it: add it")
@@ -130,3 +128,45 @@ def _build(given: Any, path: str | os.PathLike[str], where: str) -> Missingness:
         return MECHANISMS[kind](**arguments)
     except WRONG as error:
         raise DataError(f"{where}mechanism {kind!r}: {error}"[:500], file=path, remedy="correct the value") from error
+
+
+def parse_missing(specs: Sequence[str], types: Sequence[str], unit: str | None = None) -> Missingness:
+    """A mechanism over ``types`` from texts NAME=RATE, PATTERN=RATE or RATE (later texts win) and YAML files.
+
+    >>> parse_missing(["0.1", "pick-up:*=0.5"], ["drop-off:A", "pick-up:A", "pick-up:B"])
+    ByType({'drop-off:A': 0.1, 'pick-up:A': 0.5, 'pick-up:B': 0.5})
+    """
+    files = [spec for spec in specs if spec.lower().endswith(_SUFFIXES)]
+    rates = [spec for spec in specs if spec not in files]
+    parts = [_from_file(file, types, unit) for file in files]
+    if rates:
+        parts.insert(0, _by_type(rates, types))
+    return parts[0] if len(parts) == 1 else Either(*parts)
+
+
+def _from_file(file: str, types: Sequence[str], unit: str | None) -> Missingness:
+    mechanism = read_missing(file)
+    try:
+        return mechanism.bind(types, unit)
+    except WRONG as error:
+        raise DataError(str(error)[:500], file=file, remedy="correct the mechanism") from error
+
+
+def _by_type(specs: Sequence[str], types: Sequence[str]) -> ByType:
+    rates: dict[str, float] = {}
+    for spec in specs:
+        name, equals, number = spec.rpartition("=")
+        try:
+            rate = float(number)
+        except ValueError:
+            raise ModelError(
+                f"cannot understand the missing rate {spec!r}. Write NAME=RATE, such as pick-up=0.5, a pattern such as "
+                "'pick-up:*=1', a single rate for every type, or a file such as missing.yaml."
+            ) from None
+        matches = [t for t in types if fnmatchcase(t, name)] if equals and name not in types else [name]
+        if not equals:
+            matches = list(types)
+        if not matches:
+            raise ModelError(f"no event type matches {name!r}. The types are {describe_types(types, 20)}.")
+        rates.update(dict.fromkeys(matches, rate))
+    return ByType(rates).bind(types)

@@ -2,33 +2,23 @@
 
 from __future__ import annotations
 
-import copy
 import itertools
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, Self
 
 import torch
 from torch import Tensor
 
 from retrodict.errors import ModelError
-from retrodict.missingness.base import Context, Missingness
-from retrodict.missingness.clock import (
-    check_clock,
-    check_time,
-    check_unit,
-    is_date,
-    on_clock,
-    period,
-    recurring,
-    to_unit,
-)
-from retrodict.missingness.vocabulary import check_probability, positions
+from retrodict.missingness.arguments import check_probability, positions
+from retrodict.missingness.base import Context
+from retrodict.missingness.schedule import Scheduled, check_time, to_unit
 
 
-class TimeVarying(Missingness):
-    """Rates at given times, joined by straight lines; or, with ``steps``, each holding until the next.
+class TimeVarying(Scheduled):
+    """Rates at given times, interpolated linearly; with ``steps`` each rate holds until the next.
 
-    ``rates`` has one number a time, for all types, or a dict of such lists by type; types left out never go missing.
+    ``rates`` has one number for each time, or is a dict of such lists by type; types left out never go missing.
     With ``every`` ("day") the table recurs; without it the first and last rates hold beyond their ends. A time given
     twice is a jump. ``clock`` and ``unit`` are as for ``Windows``.
 
@@ -62,30 +52,18 @@ class TimeVarying(Missingness):
         if not self.times:
             raise ModelError("the table has no times. Give at least one, with a rate.")
         self.given = by_type if isinstance(rates, Mapping) else by_type["every type"]
-        self.every, self.steps, self.given_clock = every, bool(steps), clock
-        self.unit = check_unit(unit, "a table of rates")
-        dated = every is not None or any(is_date(time) for time in self.times)
-        self.clock = check_clock(clock, dated, "a table of rates")
-        period(every, None, "second", "every")
-        self.period: float | None = None
+        super().__init__(self.times, every, clock, unit, "a table of rates")
+        self.steps = bool(steps)
         self.knots = torch.zeros(0, dtype=torch.float64)
         self.values: Tensor | None = None
 
     def config(self) -> dict[str, Any]:
         """As it was given."""
-        return {
-            "times": self.times,
-            "rates": self.given,
-            "every": self.every,
-            "steps": self.steps,
-            "clock": self.given_clock,
-            "unit": self.unit,
-        }
+        return {"times": self.times, "rates": self.given, "steps": self.steps} | super().config()
 
-    def bind(self, types: Sequence[str], unit: str | None = None) -> TimeVarying:
+    def bind(self, types: Sequence[str], unit: str | None = None) -> Self:
         """The table in the streams' unit, with a column for each type; what recurs ends as it begins."""
-        bound = copy.copy(self)
-        bound.period = period(self.every, self.unit, unit, "every")
+        bound = super().bind(types, unit)
         times = [to_unit(time, self.unit, unit, "a time of the table") for time in self.times]
         if any(a > b for a, b in itertools.pairwise(times)):
             raise ModelError(f"the times of the table, {self.times}, are not in order.")
@@ -101,9 +79,9 @@ class TimeVarying(Missingness):
         return bound
 
     def rates(self, t: Tensor, context: Context | None = None) -> Tensor:
-        """Looked up in the table, [..., K]."""
+        """The rates in the table, [..., K]."""
         knots, values = self._table(t)
-        now = self._reduced(on_clock(t, context, self.clock), knots)
+        now = self.now(t, context, knots[0])
         cell = (torch.searchsorted(knots, now.contiguous(), right=True) - 1).clamp(0, len(knots) - 1)
         after = (cell + 1).clamp(max=len(knots) - 1)
         if self.steps:
@@ -114,13 +92,10 @@ class TimeVarying(Missingness):
     def bound(self, start: Tensor, stop: Tensor, context: Context | None = None) -> Tensor:
         """The largest of the rates at both ends and in the table between them, [..., K]."""
         knots, values = self._table(start)
-        first = on_clock(start, context, self.clock)
-        slack = 8 * torch.finfo(torch.float64).eps * (1 + first.abs() + (stop - start))[..., None]
+        a, b, slack = self.stretch(start, stop, context, knots[0])
         ends = torch.maximum(self.rates(start, context), self.rates(stop, context))
         if self.period is not None:
-            first = self._reduced(first, knots)
             knots, values = torch.cat([knots, knots + self.period]), torch.cat([values, values])
-        a, b = first[..., None], (first + (stop - start))[..., None]
         between = (knots >= a - slack) & (knots <= b + slack)
         if self.period is not None:
             between = between | (stop - start >= self.period)[..., None]
@@ -129,13 +104,8 @@ class TimeVarying(Missingness):
     def breaks(self, start: Tensor, stop: Tensor, context: Context | None = None) -> Tensor | None:
         """The times of the table."""
         knots, _ = self._table(start)
-        shift = on_clock(torch.zeros_like(start), context, self.clock)
-        if self.period is None:
-            return recurring(knots, None, start, stop, shift)
-        return recurring(torch.remainder(knots[:-1], self.period), self.period, start, stop, shift)
-
-    def _reduced(self, now: Tensor, knots: Tensor) -> Tensor:
-        return now if self.period is None else knots[0] + torch.remainder(now - knots[0], self.period)
+        times = knots if self.period is None else torch.remainder(knots[:-1], self.period)
+        return self.recurring(times, start, stop, context)
 
     def _table(self, like: Tensor) -> tuple[Tensor, Tensor]:
         if self.values is None:

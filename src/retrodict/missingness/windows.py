@@ -2,40 +2,30 @@
 
 from __future__ import annotations
 
-import copy
 import math
 from collections.abc import Hashable, Iterable, Mapping, Sequence
-from typing import Any
+from typing import Any, Self
 
 import torch
 from torch import Tensor
 
 from retrodict.errors import ModelError
-from retrodict.missingness.base import Context, Missingness
-from retrodict.missingness.clock import (
-    check_clock,
-    check_time,
-    check_unit,
-    is_date,
-    on_clock,
-    period,
-    recurring,
-    to_unit,
-)
-from retrodict.missingness.vocabulary import check_probability, mask_of, names_in
+from retrodict.missingness.arguments import check_probability, mask_of, names_in
+from retrodict.missingness.base import Context
+from retrodict.missingness.schedule import Scheduled, check_time, to_unit
 from retrodict.random import stream_keys
 
 Pairs = Iterable[Sequence[Any]]
 
 
-class Windows(Missingness):
+class Windows(Scheduled):
     """Windows [from, to) in which events go missing with probability ``inside`` (1), and ``outside`` (0) of them.
 
-    ``windows`` are the same for all streams; ``by_stream`` has further ones by stream id. ``types`` are those that go
-    missing, all by default; others never do. Times are numbers (in ``unit``, else the streams' own), dates, times of
-    day or weekdays with one; None leaves a side open. With ``every`` they recur ("day"), also across midnight.
-    ``clock`` says whether they count from each stream's start ("stream") or on the axis of its dates ("axis"); by
-    default dates and what recurs are on the axis, and plain numbers count from the start.
+    ``windows`` are the same for all streams; ``by_stream`` has more windows by stream id. Only events of ``types`` go
+    missing, by default of all types. Times are numbers (in ``unit``, else the streams' own), dates, times of day, or
+    weekdays with a time of day; None leaves a side open. With ``every`` ("day") windows recur, also across midnight.
+    ``clock`` says whether times count from each stream's start ("stream") or on the axis of its dates ("axis"); by
+    default dates and recurring windows are on the axis, and plain numbers count from the start.
 
     >>> Windows([("22:00", "06:00")], types=["call"], every="day").bind(["call"], "hour").bounds.tolist()
     [[[22.0, 24.0], [0.0, 6.0]]]
@@ -64,33 +54,21 @@ class Windows(Missingness):
         self.types = names_in(types)
         self.inside = check_probability(inside, "the missing rate inside windows")
         self.outside = check_probability(outside, "the missing rate outside windows")
-        self.every, self.unit, self.given_clock = every, check_unit(unit, "a mechanism of windows"), clock
-        every_pair = [*self.windows, *(pair for pairs in self.by_stream.values() for pair in pairs)]
-        dated = every is not None or any(is_date(time) for pair in every_pair for time in pair)
-        self.clock = check_clock(clock, dated, "a mechanism of windows")
-        period(every, None, "second", "every")
-        self.period: float | None = None
+        pairs = [*self.windows, *(pair for own in self.by_stream.values() for pair in own)]
+        super().__init__((time for pair in pairs for time in pair), every, clock, unit, "a mechanism of windows")
         self.mask: Tensor | None = None
         self.keys, self.bounds = torch.zeros(0, dtype=torch.int64), torch.zeros(1, 0, 2, dtype=torch.float64)
 
     def config(self) -> dict[str, Any]:
         """As it was given."""
-        return {
-            "windows": self.windows,
-            "types": self.types,
-            "by_stream": {str(id): pairs for id, pairs in self.by_stream.items()},
-            "inside": self.inside,
-            "outside": self.outside,
-            "every": self.every,
-            "clock": self.given_clock,
-            "unit": self.unit,
-        }
+        own = {name: getattr(self, name) for name in ("windows", "types", "by_stream", "inside", "outside")}
+        own["by_stream"] = {str(id): pairs for id, pairs in self.by_stream.items()}
+        return own | super().config()
 
-    def bind(self, types: Sequence[str], unit: str | None = None) -> Windows:
+    def bind(self, types: Sequence[str], unit: str | None = None) -> Self:
         """Times in the streams' unit, as tables: row 0 for streams without windows of their own."""
-        bound = copy.copy(self)
+        bound = super().bind(types, unit)
         bound.mask = mask_of(self.types, types, "to hide in windows")
-        bound.period = period(self.every, self.unit, unit, "every")
         tables = [self._cut(pairs, bound.period, unit) for pairs in ([], *self.by_stream.values())]
         most = max(len(table) for table in tables)
         never = [(math.inf, math.inf)]
@@ -124,38 +102,29 @@ class Windows(Missingness):
     def rates(self, t: Tensor, context: Context | None = None) -> Tensor:
         """``inside`` or ``outside`` for the types that go missing, [..., K]."""
         mask = self._mask(t)
-        now = on_clock(t, context, self.clock)
-        if self.period is not None:
-            now = torch.remainder(now, self.period)
+        now = self.now(t, context)[..., None]
         low, high = self._bounds(t, context)
-        inside = ((now[..., None] >= low) & (now[..., None] < high)).any(-1)
+        inside = ((now >= low) & (now < high)).any(-1)
         return torch.where(inside[..., None], self.inside * mask, self.outside * mask)
 
     def bound(self, start: Tensor, stop: Tensor, context: Context | None = None) -> Tensor:
         """The larger of the rates that occur between, [..., K]."""
         mask = self._mask(start)
-        first = on_clock(start, context, self.clock)
-        slack = 8 * torch.finfo(torch.float64).eps * (1 + first.abs() + (stop - start))[..., None]
+        a, b, slack = self.stretch(start, stop, context)
         low, high = self._bounds(start, context)
         if self.period is not None:
-            first = torch.remainder(first, self.period)
             low, high = torch.cat([low, low + self.period], -1), torch.cat([high, high + self.period], -1)
-        a, b = first[..., None], (first + (stop - start))[..., None]
         touched = ((a < high + slack) & (b >= low - slack)).any(-1)
         if self.period is not None:
             touched = touched | (stop - start >= self.period)
         within = ((a >= low + slack) & (b < high - slack)).any(-1)
-        most = [
-            torch.where(touched[..., None], self.inside * mask, 0.0),
-            torch.where(within[..., None], 0.0, self.outside * mask),
-        ]
-        return torch.maximum(*most)
+        inside = torch.where(touched[..., None], self.inside * mask, 0.0)
+        return torch.maximum(inside, torch.where(within[..., None], 0.0, self.outside * mask))
 
     def breaks(self, start: Tensor, stop: Tensor, context: Context | None = None) -> Tensor | None:
         """The ends of windows."""
         low, high = self._bounds(start, context)
-        shift = on_clock(torch.zeros_like(start), context, self.clock)
-        return recurring(torch.cat([low, high], -1), self.period, start, stop, shift)
+        return self.recurring(torch.cat([low, high], -1), start, stop, context)
 
     def _mask(self, like: Tensor) -> Tensor:
         if self.mask is None:

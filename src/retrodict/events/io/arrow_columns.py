@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
@@ -10,10 +11,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from retrodict.events.io.clock import to_mask
-from retrodict.events.io.columns import object_array
 from retrodict.events.io.request import Places, Request
-from retrodict.events.io.vocabulary import index_integers, index_labels, whole_numbers
+from retrodict.events.io.time_column import decoded, to_mask
+from retrodict.events.io.type_codes import index_integers, index_labels, whole_numbers
 
 
 def flatten(column: pa.Array | pa.ChunkedArray) -> pa.Array:
@@ -34,17 +34,14 @@ def flatten(column: pa.Array | pa.ChunkedArray) -> pa.Array:
 
 def read_stream_ids(column: pa.Array, label: str, request: Request) -> tuple[NDArray[np.int64], list[Hashable]]:
     """The stream of each row [R] as a code, and the ids in order of first appearance."""
-    if pa.types.is_dictionary(column.type):
-        column = column.cast(column.type.value_type)
+    column = decoded(column)
     missing = to_mask(column.is_null(nan_is_null=True))
     if missing.any():
-        raise request.error(
-            f"{label}: the stream id is missing",
-            "say which stream the row belongs to, or drop the row",
-            row=int(np.argmax(missing)) + 1,
-        )
-    if pa.types.is_floating(column.type):
-        column = _whole_or_same(column)
+        remedy = "say which stream the row belongs to, or drop the row"
+        raise request.error(f"{label}: the stream id is missing", remedy, row=int(np.argmax(missing)) + 1)
+    if pa.types.is_floating(column.type):  # pandas makes floats of integers next to a NaN
+        with suppress(pa.ArrowInvalid):
+            column = column.cast(pa.int64())
     try:
         encoded = column.dictionary_encode()
     except pa.ArrowException as error:
@@ -52,19 +49,6 @@ def read_stream_ids(column: pa.Array, label: str, request: Request) -> tuple[NDA
             f"{label} holds {column.type} values, which cannot be stream ids", "use integers or text"
         ) from error
     return encoded.indices.to_numpy(zero_copy_only=False).astype(np.int64), encoded.dictionary.to_pylist()
-
-
-def _whole_or_same(column: pa.Array) -> pa.Array:
-    """Floats that are all whole numbers were integers once (pandas makes them floats next to a NaN)."""
-    try:
-        return column.cast(pa.int64())
-    except pa.ArrowInvalid:
-        return column
-
-
-def type_is_missing(column: pa.Array) -> NDArray[np.bool_]:
-    """Which rows [R] have no type."""
-    return to_mask(column.is_null(nan_is_null=True))
 
 
 def read_types(
@@ -97,15 +81,12 @@ def read_types(
 
 def column_values(column: pa.Array) -> NDArray[Any]:
     """An extra column as an array [R]: null is NaN among floats, NaT among dates, else None."""
+    column = decoded(column)
     kind = column.type
-    if pa.types.is_dictionary(kind):
-        column = column.cast(kind.value_type)
-        kind = column.type
     numeric = pa.types.is_integer(kind) or pa.types.is_boolean(kind)
-    if (numeric and not column.null_count) or pa.types.is_floating(kind):
+    dates = (pa.types.is_timestamp(kind) and kind.tz is None) or pa.types.is_date32(kind)
+    if (numeric and not column.null_count) or pa.types.is_floating(kind) or dates:
         return np.array(column.to_numpy(zero_copy_only=False))  # a copy: the caller's table may change
-    if (pa.types.is_timestamp(kind) and kind.tz is None) or pa.types.is_date32(kind):
-        return np.array(column.to_numpy(zero_copy_only=False))
     if pa.types.is_timestamp(kind):  # NumPy has no time zones, and Python's datetimes no nanoseconds
         column = pc.floor_temporal(column, unit="microsecond").cast(pa.timestamp("us", kind.tz))
-    return object_array(column.to_pylist())
+    return np.fromiter(column.to_pylist(), dtype=object, count=len(column))

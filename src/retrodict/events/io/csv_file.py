@@ -1,13 +1,13 @@
 """CSV files, plain or gzipped: a long table as text.
 
-CSV holds no types: a column whose every value is written as an integer is read as integers ("007" is text),
+CSV holds no types: a column in which every value is written as an integer is read as integers ("007" is text),
 and the vocabulary is what occurs, unless ``types=`` gives it. An empty field is a missing value, and ``""``
 is empty text. Datetimes with a zone are written in UTC.
 """
 
 from __future__ import annotations
 
-import gzip
+from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -18,9 +18,9 @@ import pyarrow.csv as arrow_csv
 
 from retrodict import _limits
 from retrodict.errors import DataError
-from retrodict.events.io.files import is_gzip, read_bytes
+from retrodict.events.io.files import packed, read_bytes
 from retrodict.events.io.request import Request
-from retrodict.events.io.roles import time_columns
+from retrodict.events.io.roles import names_of_times
 from retrodict.events.io.tables import from_arrow, to_table
 from retrodict.events.stream_set import StreamSet
 
@@ -40,7 +40,7 @@ def read_csv(path: Path, request: Request) -> StreamSet:
         )
     kind = request.type or "type"
     roles = {kind: "type", request.stream or "stream": "stream"}
-    times = time_columns(request)
+    times = names_of_times(request)
     columns = []
     for name, column in zip(table.column_names, table.columns, strict=True):
         if name in times or (name == kind and _are_names(column, request)):
@@ -126,24 +126,17 @@ def _infer(column: pa.ChunkedArray, kinds: tuple[str, ...]) -> pa.ChunkedArray:
     return column
 
 
-def write_csv(streams: StreamSet, file: BinaryIO, target: Path) -> None:
+def write_csv(streams: StreamSet, file: BinaryIO, target: Path, names: Mapping[str, str]) -> None:
     """Write a stream set as CSV into ``file``, which will become ``target``."""
-    table = to_table(streams)
+    table = to_table(streams, names)
     for i, (name, kind) in enumerate(zip(table.column_names, table.schema.types, strict=True)):
         if pa.types.is_dictionary(kind):
             table = table.set_column(i, name, table[name].cast(kind.value_type))
         elif pa.types.is_timestamp(kind) and kind.tz is not None:
             table = table.set_column(i, name, table[name].cast(pa.timestamp(kind.unit, "UTC")))
     try:
-        if is_gzip(target):
-            # No name and no time in the header: the same streams give the same bytes.
-            with gzip.GzipFile("", "wb", fileobj=file, mtime=0) as packed:
-                arrow_csv.write_csv(table, packed)
-        else:
-            arrow_csv.write_csv(table, file)
+        with packed(file, target) as out:
+            arrow_csv.write_csv(table, out)
     except pa.ArrowException as error:
-        raise DataError(
-            f"CSV cannot hold these columns: {error}",
-            file=target,
-            remedy="write Parquet, or drop columns that hold lists",
-        ) from error
+        remedy = "write Parquet, or drop columns that hold lists"
+        raise DataError(f"CSV cannot hold these columns: {error}", file=target, remedy=remedy) from error

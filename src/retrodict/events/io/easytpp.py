@@ -1,24 +1,34 @@
 """The layouts of EasyTPP: one record a stream (its Hugging Face data sets), or lists of events (its pickles).
 
+A record:
+
     {"dim_process": 2, "seq_idx": 0, "seq_len": 2, "time_since_start": [0.0, 1.5],
      "time_since_last_event": [0.0, 1.5], "type_event": [1, 0]}
 
 These layouts do not say until when a stream was watched: it lives on [0, last event] unless ``start`` and
 ``end`` are given. Types are integers below ``dim_process``; ``types=`` gives them names. Streams are
 named by ``seq_idx``, or counted from 0 where there is none.
+
+The older layout of the neural Hawkes process has splits, each a list of streams, each a list of events:
+
+    {"dim_process": 2, "train": [[{"time_since_start": 0.5, "type_event": 1}, ...], ...], "dev": [...]}
+
+The 2019 code keeps its one split under ``seqs`` (and the censored one under ``seqs_obs``), and calls the number of
+types ``total_num``. A boundary event, of type K or above, may open or close a stream (the 2019 code's BOS and EOS): it
+is no event; its time becomes the stream's start or end. A boundary event anywhere else is an error.
 """
 
 from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any, BinaryIO
 
 import numpy as np
 
 from retrodict.errors import show
-from retrodict.events.io.event_lists import from_splits
 from retrodict.events.io.files import inner_suffix, read_text
 from retrodict.events.io.jsonl import read_lines, write_lines
 from retrodict.events.io.records import (
@@ -36,6 +46,7 @@ from retrodict.events.stream_set import StreamSet
 from retrodict.events.time_axis import TimeAxis
 
 _LISTS = ("time_since_start", "time_since_last_event", "type_event")
+_EVENT_KEYS = ("time_since_start", "type_event")
 
 
 def from_easytpp(
@@ -136,7 +147,7 @@ def from_records(records: list[tuple[int, Any]], request: Request) -> StreamSet:
 def _record(position: int, row: int, value: Any, request: Request) -> Record:
     if not isinstance(value, Mapping):
         raise request.error(f"an object of type {type(value).__name__} is not an EasyTPP record", "give dicts", row=row)
-    for key in ("time_since_start", "type_event"):
+    for key in _EVENT_KEYS:
         if key not in value:
             raise request.error(f"the key {key!r} is missing", f"give each record {', '.join(_LISTS)}", row=row)
     name = value.get("seq_idx", position)
@@ -144,13 +155,69 @@ def _record(position: int, row: int, value: Any, request: Request) -> Record:
     if type(name) not in (str, int):
         raise request.error(f"seq_idx is {show(name)}, not an integer", "give each record its number", row=row)
     request.count_rows(value["time_since_start"])
-    times = read_times(value["time_since_start"], "time_since_start", row, name, request)
-    types = read_types(value["type_event"], "type_event", row, name, request)
+    fail = partial(request.error, stream=name, row=row)
+    times = read_times(value["time_since_start"], "time_since_start", fail)
+    types = read_types(value["type_event"], "type_event", fail)
     length = value.get("seq_len", len(times))
     length = length.item() if isinstance(length, np.generic) else length
     if type(length) not in (int, float) or length != len(times):
-        raise request.error(
-            f"seq_len is {show(length)}, but there are {len(times)} times", "correct seq_len",
-            stream=name, row=row,
-        )  # fmt: skip
+        raise fail(f"seq_len is {show(length)}, but there are {len(times)} times", "correct seq_len")
     return check_same_length(Record(row, name, times, types, None, None, {}), request)
+
+
+def from_splits(value: Mapping[str, Any], request: Request) -> StreamSet:
+    """A stream set from one split of the old layout."""
+    refuse_table_arguments("this layout", request)
+    name = _choose_split(value, request)
+    size = use_num_types([(None, value.get("dim_process", value.get("total_num")))], request)
+    records = [_record_of_events(i, events, size, request) for i, events in enumerate(value[name])]
+    return assemble(records, request, TimeAxis(request.unit))
+
+
+def _choose_split(value: Mapping[str, Any], request: Request) -> str:
+    present = [str(key) for key, content in value.items() if _is_split(content)]
+    if request.split is not None:
+        if request.split not in present:
+            problem = f"there is no split {request.split!r}; there are {', '.join(present[:20]) or 'none'}"
+            raise request.error(problem, "pass split= with one of those")
+        return request.split
+    if not present:
+        keys = ", ".join(show(key) for key in list(value)[:20]) or "none"
+        remedy = "give a dict with 'seqs', or with splits such as 'train', each a list of streams"
+        raise request.error(f"no streams were found; the keys are {keys}", remedy)
+    if len(present) > 1:
+        raise request.error(
+            f"there are several splits: {', '.join(present[:20])}", f'choose one, such as split="{present[0]}"'
+        )
+    return present[0]
+
+
+def _is_split(content: Any) -> bool:
+    """A list of streams that is not empty (other lists in these files hold indices and settings)."""
+    return isinstance(content, list | tuple) and bool(content) and isinstance(content[0], list | tuple)
+
+
+def _record_of_events(position: int, events: Any, size: int | None, request: Request) -> Record:
+    row = position + 1
+    if not isinstance(events, list | tuple):
+        raise request.error(
+            f"an object of type {type(events).__name__} is not a list of events", "give each stream as a list", row=row
+        )
+    fail = partial(request.error, stream=position, row=row)
+    request.count_rows(events)
+    for nth, event in enumerate(events, start=1):
+        for key in _EVENT_KEYS:
+            if not isinstance(event, Mapping) or key not in event:
+                raise fail(f"event {nth} has no {key!r}", f"give each event {' and '.join(_EVENT_KEYS)}")
+    times = read_times([e["time_since_start"] for e in events], "time_since_start", fail)
+    types = read_types([e["type_event"] for e in events], "type_event", fail)
+    start = end = None
+    if size is not None and _is_boundary(types[:1], size):
+        start, times, types = float(times[0]), times[1:], types[1:]
+    if size is not None and _is_boundary(types[-1:], size):
+        end, times, types = float(times[-1]), times[:-1], types[:-1]
+    return Record(row, position, times, types, start, end, {})
+
+
+def _is_boundary(types: list[int] | list[str], size: int) -> bool:
+    return bool(types) and isinstance(types[0], int) and types[0] >= size

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import gzip
 import io
 import os
 import stat
 import zlib
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
-from typing import BinaryIO
+from typing import Any, BinaryIO
 
 from retrodict import _limits
 from retrodict.errors import DataError
@@ -69,7 +72,7 @@ def read_bytes(path: Path) -> bytes:
 
 
 def open_regular(path: Path) -> BinaryIO:
-    """A file opened for reading; what is not a file on a disk (a pipe, a device) is refused, and never waited for."""
+    """A file opened for reading; a pipe or a device is refused at once, without waiting for it."""
     descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0))
     if not stat.S_ISREG(os.fstat(descriptor).st_mode):
         os.close(descriptor)
@@ -78,7 +81,7 @@ def open_regular(path: Path) -> BinaryIO:
 
 
 def _expand(path: Path, file: BinaryIO) -> bytes:
-    """What a gzip file holds, piece by piece, so that a small file that would fill the memory is found in time."""
+    """The contents of a gzip file, read piece by piece, so that a small file that would fill the memory is refused."""
     expanded, read = io.BytesIO(), 0
     stream = zlib.decompressobj(_GZIP)
     try:
@@ -108,6 +111,16 @@ def _check_growth(path: Path, expanded: int, read: int) -> None:
         ratio = expanded // max(read, 1)
         _limits.check("ratio", ratio, f"the file expands to {ratio:,} times its size", file=path)
         _limits.check("bytes", expanded, f"the file expands to {expanded:,} bytes or more", file=path)
+
+
+@contextmanager
+def packed(file: BinaryIO, target: Path) -> Iterator[Any]:
+    """``file`` to write to, gzipped where the name of ``target`` asks for it; the same contents give the same bytes."""
+    if not is_gzip(target):
+        yield file
+        return
+    with gzip.GzipFile("", "wb", fileobj=file, mtime=0) as small:  # no name and no time in the header
+        yield small
 
 
 def read_text(path: Path) -> str:

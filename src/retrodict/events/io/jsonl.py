@@ -11,8 +11,8 @@ writer writes names, so types that never occur are known again only with ``types
 from __future__ import annotations
 
 import contextlib
-import gzip
 import json
+from functools import partial
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -20,8 +20,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from retrodict.errors import DataError, show
-from retrodict.events.io.files import is_gzip, read_text
+from retrodict.events.io.files import packed, read_text
 from retrodict.events.io.records import (
+    Fail,
     Record,
     assemble,
     check_same_length,
@@ -49,11 +50,8 @@ def read_lines(path: Path, request: Request) -> list[tuple[int, dict[str, Any]]]
                 f"the line is not JSON ({reason})", "put one complete JSON object on each line", row=number
             ) from error
         if not isinstance(value, dict):
-            raise request.error(
-                f"the line holds a JSON {_json_name(value)}, not an object",
-                'write each stream as {"id": ..., "horizon": [...], "times": [...], "types": [...]}',
-                row=number,
-            )
+            remedy = 'write each stream as {"id": ..., "horizon": [...], "times": [...], "types": [...]}'
+            raise request.error(f"the line holds a JSON {_json_name(value)}, not an object", remedy, row=number)
         objects.append((number, value))
     if not objects:
         raise request.error("there are no streams", "give a file with at least one stream")
@@ -82,37 +80,28 @@ def _record(position: int, row: int, value: dict[str, Any], request: Request) ->
     name = value.get("id", position)
     if type(name) not in (str, int):
         raise request.error(f"the id {show(name)} is not text or an integer", "give a simple id", row=row)
+    fail = partial(request.error, stream=name, row=row)
     for key in ("times", "types"):
         if key not in value:
-            raise request.error(
-                f"the key {key!r} is missing",
-                f"add the list of {key}, one for each event",
-                stream=name,
-                row=row,
-            )
-    start, end = _horizon(value, row, name, request)
+            raise fail(f"the key {key!r} is missing", f"add the list of {key}, one for each event")
+    start, end = _horizon(value.get("horizon"), fail, request)
     request.count_rows(value["times"])
-    times = read_times(value["times"], "times", row, name, request)
-    types = read_types(value["types"], "types", row, name, request)
+    times = read_times(value["times"], "times", fail)
+    types = read_types(value["types"], "types", fail)
     columns = value.get("columns", {})
     if not isinstance(columns, dict) or not all(isinstance(column, list) for column in columns.values()):
-        raise request.error(
-            "'columns' is not an object of lists", 'write it as {"name": [one value for each event]}',
-            stream=name, row=row,
-        )  # fmt: skip
+        raise fail("'columns' is not an object of lists", 'write it as {"name": [one value for each event]}')
     return check_same_length(Record(row, name, times, types, start, end, columns), request)
 
 
-def _horizon(value: dict[str, Any], row: int, name: str | int, request: Request) -> tuple[float | None, float | None]:
-    horizon = value.get("horizon")
+def _horizon(horizon: Any, fail: Fail, request: Request) -> tuple[float, float] | tuple[None, None]:
     if horizon is None and request.end is not None:
         return None, None
     if isinstance(horizon, list) and len(horizon) == 2 and all(type(x) in (int, float) for x in horizon):
         with contextlib.suppress(OverflowError):  # an integer may have hundreds of digits
             return float(horizon[0]), float(horizon[1])
     problem = "the key 'horizon' is missing" if horizon is None else f"the horizon {show(horizon)} is malformed"
-    remedy = 'write "horizon": [start, end], two numbers, or pass start= and end='
-    raise request.error(problem, remedy, stream=name, row=row)
+    raise fail(problem, 'write "horizon": [start, end], two numbers, or pass start= and end=')
 
 
 def _axis(objects: list[tuple[int, dict[str, Any]]], unit: str | None, request: Request) -> TimeAxis:
@@ -120,11 +109,8 @@ def _axis(objects: list[tuple[int, dict[str, Any]]], unit: str | None, request: 
     first = objects[0][1].get("axis")
     for row, value in objects:
         if value.get("axis") != first:
-            raise request.error(
-                f"'axis' differs from that in row {objects[0][0]}",
-                "use one time axis for the whole file",
-                row=row,
-            )
+            problem = f"'axis' differs from that in row {objects[0][0]}"
+            raise request.error(problem, "use one time axis for the whole file", row=row)
     try:
         recorded = TimeAxis.from_dict({} if first is None else first)
     except (ValueError, AttributeError) as error:
@@ -132,10 +118,7 @@ def _axis(objects: list[tuple[int, dict[str, Any]]], unit: str | None, request: 
             f"'axis' is malformed: {show(first)}", "give it only unit, origin and timezone", row=objects[0][0]
         ) from error
     if recorded.is_calendar and request.unit not in (None, recorded.unit):
-        raise request.error(
-            f"unit= is {request.unit!r}, but the times are counted in {recorded.unit}s",
-            "drop unit=",
-        )
+        raise request.error(f"unit= is {request.unit!r}, but the times are counted in {recorded.unit}s", "drop unit=")
     return TimeAxis(request.unit or recorded.unit or unit, recorded.origin, recorded.timezone)
 
 
@@ -218,6 +201,5 @@ def _dump(value: dict[str, Any], target: Path) -> str:
 
 def write_lines(text: str, file: BinaryIO, target: Path) -> None:
     """Write UTF-8 text into ``file``, gzipped if the name of ``target`` asks for it."""
-    data = text.encode()
-    # No time in the header: the same streams give the same bytes.
-    file.write(gzip.compress(data, mtime=0) if is_gzip(target) else data)
+    with packed(file, target) as out:
+        out.write(text.encode())

@@ -7,30 +7,14 @@ on whole columns; only the ids become a Python tuple.
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Mapping
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
 from retrodict import _limits
 from retrodict.errors import DataError
-from retrodict.events.io.arrow_columns import (
-    column_values,
-    flatten,
-    read_stream_ids,
-    read_types,
-    type_is_missing,
-)
-from retrodict.events.io.clock import (
-    TimeColumn,
-    check_same_kind,
-    check_timezone,
-    choose_axis,
-    read_time_column,
-    read_time_value,
-    show_instant,
-)
-from retrodict.events.io.columns import RESERVED, free_name
+from retrodict.events.io.arrow_columns import column_values, flatten, read_stream_ids, read_types
 from retrodict.events.io.ragged import (
     Grouping,
     check_finite,
@@ -41,12 +25,22 @@ from retrodict.events.io.ragged import (
     last_of_each,
 )
 from retrodict.events.io.request import Places, Request
-from retrodict.events.io.roles import Roles, find_roles
+from retrodict.events.io.roles import Roles, extra_names, find_roles
+from retrodict.events.io.time_column import (
+    TimeColumn,
+    check_same_kind,
+    check_timezone,
+    choose_axis,
+    read_time_column,
+    read_time_value,
+    show_instant,
+    to_mask,
+)
 from retrodict.events.stream_set import StreamSet
 
 
 class _Bounds(NamedTuple):
-    """Start and end of each stream [N], and in words what was assumed of which."""
+    """Start and end of each stream [N]; ``assumed`` says in words where an assumed start or end comes from."""
 
     starts: NDArray[Any]
     ends: NDArray[Any]
@@ -60,7 +54,9 @@ def read_table(table: Mapping[str, Any], num_rows: int, request: Request) -> Str
         raise request.error("there are no rows", "give a table with at least one event")
     _limits.check("rows", num_rows, f"the table has {num_rows:,} rows", file=request.file)
     roles = find_roles(table, request)
-    codes, ids = _streams(table, num_rows, roles, request)
+    codes, ids = np.zeros(num_rows, dtype=np.int64), cast(list[Hashable], [0])
+    if roles.stream is not None:
+        codes, ids = read_stream_ids(flatten(table[roles.stream]), f"column {roles.stream!r}", request)
     _limits.check("streams", len(ids), f"there are {len(ids):,} streams", file=request.file)
     places = Places(request.file, np.arange(1, num_rows + 1), codes, ids)
     start = _bound_column(table, roles.start, "start", request, places)
@@ -72,7 +68,7 @@ def read_table(table: Mapping[str, Any], num_rows: int, request: Request) -> Str
             check_same_kind(time, bound, request)
 
     types_column = flatten(table[roles.type])
-    events = _event_rows(time.missing, type_is_missing(types_column), places, roles)
+    events = _event_rows(time.missing, to_mask(types_column.is_null(nan_is_null=True)), places, roles)
     if len(events) < num_rows:
         types_column = types_column.take(events)
     at_events = places.take(events)
@@ -93,6 +89,8 @@ def read_table(table: Mapping[str, Any], num_rows: int, request: Request) -> Str
     columns = [time] + [bound for bound in (start, end) if bound is not None]
     axis = choose_axis(columns, lambda: _gaps(times, grouping, bounds), request)
     convert = axis.from_instants if time.calendar else lambda values: values.astype(np.float64)
+    names_of_extras = extra_names(roles, request)
+    extras = {name: grouping.apply(_extra_values(table[own], events)) for name, own in names_of_extras.items()}
     return StreamSet.trusted(
         convert(times),
         grouping.apply(types),
@@ -101,20 +99,9 @@ def read_table(table: Mapping[str, Any], num_rows: int, request: Request) -> Str
         convert(bounds.ends),
         ids,
         names,
-        {
-            name: grouping.apply(_extra_values(table[source], events))
-            for name, source in _extra_names(roles, request).items()
-        },
+        extras,
         axis,
     )
-
-
-def _streams(
-    table: Mapping[str, Any], num_rows: int, roles: Roles, request: Request
-) -> tuple[NDArray[np.int64], list[Hashable]]:
-    if roles.stream is None:
-        return np.zeros(num_rows, dtype=np.int64), [0]
-    return read_stream_ids(flatten(table[roles.stream]), f"column {roles.stream!r}", request)
 
 
 def _bound_column(
@@ -142,27 +129,18 @@ def _event_rows(
     no_time: NDArray[np.bool_], no_type: NDArray[np.bool_], places: Places, roles: Roles
 ) -> NDArray[np.int64]:
     """The rows [E] that are events, counted from 0; a half-empty row is an error."""
-    half = no_time != no_type
-    if half.any():
-        row = int(np.argmax(half))
+
+    def explain(row: int) -> tuple[str, str]:
         have, lack = ("type", "time") if no_time[row] else ("time", "type")
-        raise places.error(
-            row,
-            f"the row has a {have} but no {lack} (column {getattr(roles, lack)!r} is empty or NaN)",
-            f"fill in the {lack} or drop the row; a row with neither declares an empty stream",
-        )
-    events = np.flatnonzero(~no_time)
-    if len(events) < len(no_time):
-        empty = np.flatnonzero(no_time)
-        counts = np.bincount(places.codes[events], minlength=len(places.ids))
-        clash = counts[places.codes[empty]] > 0
-        if clash.any():
-            raise places.error(
-                int(empty[np.argmax(clash)]),
-                "the row has neither time nor type, as if the stream were empty, but the stream has events",
-                "drop the row, or fill in its time and type",
-            )
-    return events
+        problem = f"the row has a {have} but no {lack} (column {getattr(roles, lack)!r} is empty or NaN)"
+        return problem, f"fill in the {lack} or drop the row; a row with neither declares an empty stream"
+
+    places.refuse(no_time != no_type, explain)
+    counts = np.bincount(places.codes[~no_time], minlength=len(places.ids))
+    problem = "the row has neither time nor type, as if the stream were empty, but the stream has events"
+    remedy = "drop the row, or fill in its time and type"
+    places.refuse(no_time & (counts[places.codes] > 0), lambda _: (problem, remedy))
+    return np.flatnonzero(~no_time)
 
 
 def _bounds(
@@ -176,14 +154,11 @@ def _bounds(
 ) -> _Bounds:
     empty = grouping.offsets[1:] == grouping.offsets[:-1]
     needs = end is None or (start is None and calendar)
-    if needs and empty.any():
-        first = int(np.argmax(empty[places.codes]))
+    if needs:
         which = "end" if end is None else "start"
-        raise places.error(
-            first,
-            f"the row declares an empty stream, but nothing says where that {which}s",
-            f"add a column {which!r}, or pass {which}=",
-        )
+        problem = f"the row declares an empty stream, but nothing says where that {which}s"
+        remedy = f"add a column {which!r}, or pass {which}="
+        places.refuse(empty[places.codes], lambda _: (problem, remedy))
     ordered = grouping.apply(times)
     assumed = {}
     if start is not None:
@@ -201,7 +176,7 @@ def _bounds(
 
 
 def _notices(times: NDArray[Any], offsets: NDArray[np.int64], assumed: Mapping[str, str]) -> list[str]:
-    """What the user should know of the assumed bounds."""
+    """Notices about the assumed bounds."""
     taken = [f"to {side} at {what}" for side, what in assumed.items() if what != "0"]
     if taken:
         sides = " and ".join(f"{side}=" for side, what in assumed.items() if what != "0")
@@ -223,16 +198,16 @@ def _per_stream(bound: TimeColumn, places: Places) -> NDArray[Any]:
     if bound.constant:
         return np.repeat(bound.values, len(places.ids))
     remedy = "give one value for each stream, the same on all of its rows, or pass another column or value"
-    if bound.missing.any():
-        raise places.error(int(np.argmax(bound.missing)), f"{bound.label} is empty", remedy)
+    places.refuse(bound.missing, lambda _: (f"{bound.label} is empty", remedy))
     first = np.empty(len(places.ids), dtype=np.int64)
     first[places.codes[::-1]] = np.arange(len(places.codes))[::-1]
     values = bound.values[first]
-    differs = bound.values != values[places.codes]
-    if differs.any():
-        row = int(np.argmax(differs))
+
+    def explain(row: int) -> tuple[str, str]:
         earlier = int(places.rows[first[places.codes[row]]])
-        raise places.error(row, f"{bound.label} differs from its value in row {earlier}", remedy)
+        return f"{bound.label} differs from its value in row {earlier}", remedy
+
+    places.refuse(bound.values != values[places.codes], explain)
     return values
 
 
@@ -256,20 +231,3 @@ def _extra_values(column: Any, events: NDArray[np.int64]) -> NDArray[Any]:
             f"a column of {column.type} holds values beyond what Python knows ({error})",
             remedy="leave the column out, or convert it to text",
         ) from error
-
-
-def _extra_names(roles: Roles, request: Request) -> dict[str, str]:
-    """New name -> old name of each extra column; names that our own tables use are changed.
-
-    A start or end of our own file that the caller replaces is no extra column.
-    """
-    taken = {*RESERVED, *roles.extras}
-    names = {}
-    for source in roles.extras:
-        if request.axis is not None and source in ("start", "end"):
-            continue
-        name = free_name(source, list(taken)) if source in RESERVED else source
-        if name != source and source not in ("start", "end"):
-            request.notices.append(f"column {source!r} is kept as the extra column {name!r}")
-        names[name] = source
-    return names

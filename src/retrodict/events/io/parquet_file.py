@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import os
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -33,7 +34,7 @@ def read_parquet(path: Path, request: Request) -> StreamSet:
     """A stream set from a Parquet file, ours or anybody's."""
     try:
         table = _read(path)
-        table.validate(full=True)  # a damaged file may hold indices and text that crash whoever uses them
+        table.validate(full=True)  # indices and text of a damaged file may crash the process
         for field in table.schema:  # names that are not UTF-8 show only when they are looked at
             _ = field.name, getattr(field.type, "tz", None)
     except OSError as error:
@@ -49,10 +50,10 @@ def read_parquet(path: Path, request: Request) -> StreamSet:
 
 
 def _read(path: Path) -> pa.Table:
-    """All rows, once what the file says of its own size is known to fit.
+    """All rows, if the sizes that the file declares fit into the memory.
 
     A few kilobytes of dictionary-encoded text may stand for gigabytes: text is read as it is encoded, and spread out
-    when its true size is known.
+    once its true size is known.
     """
     with open_regular(path) as raw:
         if not os.fstat(raw.fileno()).st_size:
@@ -120,23 +121,19 @@ def _use_metadata(written: bytes, request: Request) -> None:
         types = tuple(str(name) for name in facts["types"])
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise request.error(
-            "the 'retrodict' entry of the schema metadata is damaged",
-            "write the file again with write_events",
+            "the 'retrodict' entry of the schema metadata is damaged", "write the file again with write_events"
         ) from error
     request.axis = axis
     if request.types is None:
         request.types = types
 
 
-def write_parquet(streams: StreamSet, file: BinaryIO, target: Path) -> None:
+def write_parquet(streams: StreamSet, file: BinaryIO, target: Path, names: Mapping[str, str]) -> None:
     """Write a stream set as Parquet into ``file``, which will become ``target``."""
     facts = {"types": list(streams.types), "axis": streams.axis.to_dict()}
-    table = to_table(streams).replace_schema_metadata({_KEY: json.dumps(facts).encode()})
+    table = to_table(streams, names).replace_schema_metadata({_KEY: json.dumps(facts).encode()})
     try:
         pq.write_table(table, file)
     except (pa.ArrowException, ValueError) as error:
-        raise DataError(
-            f"Parquet cannot hold these columns: {error}",
-            file=target,
-            remedy="convert the extra columns to numbers or text, or leave them out",
-        ) from error
+        remedy = "convert the extra columns to numbers or text, or leave them out"
+        raise DataError(f"Parquet cannot hold these columns: {error}", file=target, remedy=remedy) from error

@@ -65,7 +65,7 @@ class _DType:
         dtype = np.dtype(self.text)
         whole = isinstance(shape, tuple) and len(shape) <= 2 and all(type(n) is int and n >= 0 for n in shape)
         if not (whole and isinstance(data, bytes | bytearray) and dtype.itemsize):
-            raise _unusable("an array whose shape or contents are not plain")
+            raise _unusable("an array with a shape or contents that are not plain")
         if math.prod(shape) * dtype.itemsize != len(data):
             raise pickle.UnpicklingError("an array has more or fewer bytes than its shape says")
         if not data:
@@ -74,7 +74,7 @@ class _DType:
 
 
 class _Array:
-    """An array to be: ``set_state`` makes it."""
+    """A placeholder for an array, which ``set_state`` makes."""
 
     __slots__ = ("array",)
 
@@ -225,7 +225,7 @@ class _PlainUnpickler(pickle._Unpickler):
 def _fill(target: Any, items: list[Any]) -> dict[Any, Any]:
     """Put keys and values into a dict; keys are text or numbers, which hash in no time."""
     if type(target) is not dict or len(items) % 2 or not all(type(key) in (str, int, float) for key in items[::2]):
-        raise _unusable("a dict whose keys are not text or numbers")
+        raise _unusable("a dict with keys that are not text or numbers")
     target.update(zip(items[::2], items[1::2], strict=True))
     return target
 

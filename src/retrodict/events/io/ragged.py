@@ -40,14 +40,12 @@ def group(codes: NDArray[np.int64], times: NDArray[Any], num_streams: int, reque
 
 def check_finite(times: NDArray[np.float64], places: Places) -> None:
     """Raise for the first time that is not finite."""
-    bad = ~np.isfinite(times)
-    if bad.any():
-        first = int(np.argmax(bad))
-        raise places.error(first, f"time is {times[first]}", "every event needs a finite time; drop or repair the row")
+    remedy = "every event needs a finite time; drop or repair the row"
+    places.refuse(~np.isfinite(times), lambda i: (f"time is {times[i]}", remedy))
 
 
 def check_intervals(starts: NDArray[Any], ends: NDArray[Any], places: Places, show: Callable[[Any], str]) -> None:
-    """Raise for the first stream whose [start, end] is not an interval."""
+    """Raise for the first stream where [start, end] is not an interval."""
     bad = ~(np.isfinite(starts) & np.isfinite(ends)) | (ends < starts)
     if not bad.any():
         return
@@ -70,21 +68,16 @@ def check_inside(
     show: Callable[[Any], str],
     assumed: Mapping[str, str],
 ) -> None:
-    """Raise for the first event outside its stream's [start, end]; ``assumed`` says what a bound is from."""
+    """Raise for the first event outside its stream's [start, end]; ``assumed`` says where a bound comes from."""
     low, high = starts[places.codes], ends[places.codes]
-    bad = (times < low) | (times > high)
-    if bad.any():
-        first = int(np.argmax(bad))
-        side = "start" if times[first] < low[first] else "end"
-        where = f"before the stream's start {show(low[first])}"
-        if side == "end":
-            where = f"after the stream's end {show(high[first])}"
+
+    def explain(i: int) -> tuple[str, str]:
+        side, relation, edge = ("start", "before", low[i]) if times[i] < low[i] else ("end", "after", high[i])
         note = f" ({side} was taken as {assumed[side]})" if side in assumed else ""
-        raise places.error(
-            first,
-            f"time {show(times[first])} lies {where}{note}",
-            f"pass {side}= so that it covers the time the stream was watched, or drop the event",
-        )
+        problem = f"time {show(times[i])} lies {relation} the stream's {side} {show(edge)}{note}"
+        return problem, f"pass {side}= so that it covers the time the stream was watched, or drop the event"
+
+    places.refuse((times < low) | (times > high), explain)
 
 
 def last_of_each(values: NDArray[Any], offsets: NDArray[np.int64]) -> NDArray[Any]:

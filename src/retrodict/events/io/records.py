@@ -2,27 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Callable, Hashable, Sequence
+from contextlib import suppress
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from retrodict import _limits
-from retrodict.errors import show
-from retrodict.events.io.columns import column_from_list
-from retrodict.events.io.ragged import (
-    Grouping,
-    check_finite,
-    check_inside,
-    check_intervals,
-    group,
-    last_of_each,
-)
+from retrodict.errors import DataError, show
+from retrodict.events.io.ragged import Grouping, check_finite, check_inside, check_intervals, group, last_of_each
 from retrodict.events.io.request import Places, Request
-from retrodict.events.io.vocabulary import index_integers, index_labels
+from retrodict.events.io.type_codes import index_integers, index_labels
 from retrodict.events.stream_set import StreamSet
 from retrodict.events.time_axis import TimeAxis
+
+Fail = Callable[[str, str], DataError]  # the error for a problem and a remedy
 
 
 class Record(NamedTuple):
@@ -36,47 +31,41 @@ class Record(NamedTuple):
     end: float | None
     columns: dict[str, list[Any]]
 
+    def error(self, problem: str, remedy: str, request: Request) -> DataError:
+        """An error that names this record."""
+        return request.error(problem, remedy, stream=self.id, row=self.row)
 
-def read_times(values: Any, key: str, row: int, name: Hashable, request: Request) -> NDArray[np.float64]:
-    """A flat list of numbers as float64 [N]."""
-    flat = _flat_list(values, key, row, name, request)
-    for position, value in enumerate(flat):
+
+def read_times(values: Any, key: str, fail: Fail) -> NDArray[np.float64]:
+    """A flat list of numbers as float64 [N]; ``fail`` makes the error of a problem and a remedy."""
+    flat = _flat_list(values, key, fail)
+    for nth, value in enumerate(flat, start=1):
         if type(value) not in (int, float):
-            raise request.error(
-                f"event {position + 1}: the time {show(value)} in {key!r} is not a number",
-                "give every event a number as its time",
-                stream=name,
-                row=row,
-            )
+            problem = f"event {nth}: the time {show(value)} in {key!r} is not a number"
+            raise fail(problem, "give every event a number as its time")
     try:
         return np.array(flat, dtype=np.float64)
     except OverflowError as error:
-        raise request.error(
-            f"{key!r} holds a number that is too large", "correct the time", stream=name, row=row
-        ) from error
+        raise fail(f"{key!r} holds a number that is too large", "correct the time") from error
 
 
-def read_types(values: Any, key: str, row: int, name: Hashable, request: Request) -> list[int] | list[str]:
+def read_types(values: Any, key: str, fail: Fail) -> list[int] | list[str]:
     """A flat list of type names, or of integers."""
-    flat = _flat_list(values, key, row, name, request)
+    flat = _flat_list(values, key, fail)
     flat = [int(v) if type(v) is float and v.is_integer() else v for v in flat]
-    for position, value in enumerate(flat):
+    for nth, value in enumerate(flat, start=1):
         known = type(value) is str or (type(value) is int and abs(value) < 2**63)
         if not known or type(value) is not type(flat[0]):
-            raise request.error(
-                f"event {position + 1}: the type {show(value)} in {key!r} is not "
-                + (f"a {type(flat[0]).__name__} like the first" if known else "a name or an integer"),
-                "give all types as names, or all as integers",
-                stream=name,
-                row=row,
-            )
+            wanted = f"a {type(flat[0]).__name__} like the first" if known else "a name or an integer"
+            problem = f"event {nth}: the type {show(value)} in {key!r} is not {wanted}"
+            raise fail(problem, "give all types as names, or all as integers")
     return flat
 
 
-def _flat_list(values: Any, key: str, row: int, name: Hashable, request: Request) -> list[Any]:
+def _flat_list(values: Any, key: str, fail: Fail) -> list[Any]:
     flat = values.tolist() if isinstance(values, np.ndarray | np.generic) else values
     if not isinstance(flat, list | tuple) or any(isinstance(value, list | tuple) for value in flat):
-        raise request.error(f"{key!r} is not a flat list", "give one entry for each event", stream=name, row=row)
+        raise fail(f"{key!r} is not a flat list", "give one entry for each event")
     return [value.item() if isinstance(value, np.generic) else value for value in flat]
 
 
@@ -85,12 +74,8 @@ def check_same_length(record: Record, request: Request) -> Record:
     lists = {"types": record.types, **record.columns}
     for key, values in lists.items():
         if len(values) != len(record.times):
-            raise request.error(
-                f"there are {len(record.times)} times but {len(values)} {key}",
-                "give exactly one entry for each event",
-                stream=record.id,
-                row=record.row,
-            )
+            problem = f"there are {len(record.times)} times but {len(values)} {key}"
+            raise record.error(problem, "give exactly one entry for each event", request)
     return record
 
 
@@ -130,12 +115,8 @@ def _refuse_repeated_ids(records: Sequence[Record], request: Request) -> None:
     seen: dict[Hashable, int] = {}
     for record in records:
         if record.id in seen:
-            raise request.error(
-                f"the id was used already in row {seen[record.id]}",
-                "give each stream an id of its own",
-                stream=record.id,
-                row=record.row,
-            )
+            problem = f"the id was used already in row {seen[record.id]}"
+            raise record.error(problem, "give each stream an id of its own", request)
         seen[record.id] = record.row
 
 
@@ -146,13 +127,9 @@ def _index_types(
     if all(type(kind) is int for kind in flat):
         return index_integers(np.array(flat, dtype=np.int64), request, places)
     if request.types is None:
-        differs = [type(kind) is not type(flat[0]) for kind in flat]
-        if any(differs):
-            raise places.error(
-                differs.index(True),
-                "some streams give types as names, others as integers",
-                "use one of the two, or pass types= so that integers are indices into it",
-            )
+        differs = np.array([type(kind) is not type(flat[0]) for kind in flat])
+        remedy = "use one of the two, or pass types= so that integers are indices into it"
+        places.refuse(differs, lambda _: ("some streams give types as names, others as integers", remedy))
         names: Sequence[str] = []
     else:
         names = request.types
@@ -174,7 +151,7 @@ def _bounds(
         assumed["end"] = "its last event"
         for record, value in zip(records, ends, strict=True):
             if value is None and not len(record.times):
-                raise request.error("an empty stream needs an end", "pass end=", stream=record.id, row=record.row)
+                raise record.error("an empty stream needs an end", "pass end=", request)
         request.notices.append("each stream was taken to end at its last event; pass end= if it was watched for longer")
     return (
         np.array([0.0 if value is None else value for value in starts], dtype=np.float64),
@@ -199,52 +176,48 @@ def _columns(records: Sequence[Record], grouping: Grouping, request: Request) ->
     names = filled[0].columns.keys()
     for record in filled:
         if record.columns.keys() != names:
-            raise request.error(
-                f"the extra columns are {sorted(record.columns)}, but {sorted(names)} in row {filled[0].row}",
-                "give every stream the same extra columns",
-                stream=record.id,
-                row=record.row,
-            )
-    return {
-        name: grouping.apply(column_from_list([v for record in filled for v in record.columns[name]])) for name in names
-    }
+            problem = f"the extra columns are {sorted(record.columns)}, but {sorted(names)} in row {filled[0].row}"
+            raise record.error(problem, "give every stream the same extra columns", request)
+    lists = {name: [value for record in filled for value in record.columns[name]] for name in names}
+    return {name: grouping.apply(_column_from_list(values)) for name, values in lists.items()}
+
+
+def _column_from_list(values: Sequence[Any]) -> NDArray[Any]:
+    """An array [E] of the simplest dtype that holds every value; None stays None, or NaN among floats."""
+    kinds = {type(value) for value in values}
+    with suppress(OverflowError):  # an integer may have any number of digits
+        if kinds in ({bool}, {int}):
+            return np.array(values, dtype=bool if kinds == {bool} else np.int64)
+        if kinds - {type(None)} in ({float}, {int, float}):
+            return np.array([np.nan if value is None else value for value in values], dtype=np.float64)
+    return np.fromiter(values, dtype=object, count=len(values))
 
 
 def refuse_table_arguments(what: str, request: Request) -> None:
     """Raise for arguments that only tables understand."""
     for name in ("stream", "time", "type", "timezone"):
         if getattr(request, name) is not None:
-            raise request.error(
-                f"{name}= was given, but {what} has no columns to choose from" if name != "timezone"
-                else f"timezone= was given, but {what} has plain numbers as times",
-                f"drop {name}=",
-            )  # fmt: skip
+            has = "plain numbers as times" if name == "timezone" else "no columns to choose from"
+            raise request.error(f"{name}= was given, but {what} has {has}", f"drop {name}=")
 
 
 def use_num_types(sizes: Sequence[tuple[int | None, Any]], request: Request) -> int | None:
     """K as the source gives it (``sizes``: row and K or None), which must fit the caller's names."""
     known: int | None = None
+    what = "the number of types (dim_process) is"
     for row, size in sizes:
         size = size.item() if isinstance(size, np.generic) else size
         if size is None:
             continue
         if type(size) is not int or size < 1:
-            raise request.error(
-                f"the number of types (dim_process) is {show(size)}", "give a whole number of at least 1", row=row
-            )
-        _limits.check("types", size, f"the number of types (dim_process) is {size}", file=request.file, row=row)
+            raise request.error(f"{what} {show(size)}", "give a whole number of at least 1", row=row)
+        _limits.check("types", size, f"{what} {size}", file=request.file, row=row)
         if known is not None and size != known:
-            raise request.error(
-                f"the number of types (dim_process) is {size}, but {known} before",
-                "use one set of types for all streams",
-                row=row,
-            )
+            raise request.error(f"{what} {size}, but {known} before", "use one set of types for all streams", row=row)
         known = size
     if known is not None and request.types is None:
         request.types = tuple(str(k) for k in range(known))
     if known is not None and request.types is not None and len(request.types) != known:
-        raise request.error(
-            f"types= has {len(request.types)} names, but there are {known} types (dim_process)",
-            "give one name for each type",
-        )
+        problem = f"types= has {len(request.types)} names, but there are {known} types (dim_process)"
+        raise request.error(problem, "give one name for each type")
     return known

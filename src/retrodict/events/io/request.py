@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Hashable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from retrodict import _limits
 from retrodict.errors import DataError, DataNotice
+from retrodict.events.stream_set import first_repeat
 from retrodict.events.time_axis import TimeAxis
 
 
@@ -51,12 +52,7 @@ class Request:
             )  # fmt: skip
 
     def error(
-        self,
-        problem: str,
-        remedy: str | None = None,
-        *,
-        stream: Hashable | None = None,
-        row: int | None = None,
+        self, problem: str, remedy: str | None = None, *, stream: Hashable | None = None, row: int | None = None
     ) -> DataError:
         """An error that names this request's file."""
         return DataError(problem, file=self.file, stream=stream, row=row, remedy=remedy)
@@ -85,12 +81,14 @@ class Places(NamedTuple):
         if self.nth is not None:
             problem = f"event {self.nth[index]}: {problem}"
         return DataError(
-            problem,
-            file=self.file,
-            stream=self.ids[self.codes[index]],
-            row=int(self.rows[index]),
-            remedy=remedy,
+            problem, file=self.file, stream=self.ids[self.codes[index]], row=int(self.rows[index]), remedy=remedy
         )
+
+    def refuse(self, bad: NDArray[np.bool_], explain: Callable[[int], tuple[str, str]]) -> None:
+        """Raise for the first event that is ``bad`` [E]; ``explain`` gives its problem and remedy."""
+        if bad.any():
+            first = int(np.argmax(bad))
+            raise self.error(first, *explain(first))
 
     def take(self, which: NDArray[Any]) -> Places:
         """The places of some of the events."""
@@ -106,7 +104,7 @@ def check_types_argument(types: Any) -> tuple[str, ...] | None:
     if isinstance(types, str) or not isinstance(types, Sequence | np.ndarray):
         raise DataError(f"types= is {types!r}, not a list of names", remedy=remedy)
     names = tuple(str(name) for name in types)
-    if len(set(names)) < len(names):
-        twice = next(name for name in names if names.count(name) > 1)
+    twice = first_repeat(names)
+    if twice is not None:
         raise DataError(f"types= lists {twice!r} twice", remedy=remedy)
     return names

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 from retrodict.events.io.request import Request
 
+RESERVED = ("stream", "time", "type", "start", "end")
 _MEANING = {
     "stream": "says which stream an event belongs to (or stream=False if the table is a single stream)",
     "time": "says when an event happened",
@@ -30,10 +31,7 @@ def find_roles(table: Mapping[str, Any], request: Request) -> Roles:
     stream = None if request.stream is False else _find("stream", request.stream, table, request)
     time = _find("time", request.time, table, request)
     kind = _find("type", request.type, table, request)
-    start = _find_bound("start", request.start, table)
-    end = _find_bound("end", request.end, table)
-    _refuse_unknown_bound("start", start, table, request)
-    _refuse_unknown_bound("end", end, table, request)
+    start, end = (_find_bound(role, table, request) for role in ("start", "end"))
     used = {name for name in (stream, time, kind, start, end) if isinstance(name, str)}
     return Roles(stream, time, kind, start, end, [name for name in table if name not in used])
 
@@ -43,32 +41,43 @@ def _find(role: str, given: Any, table: Mapping[str, Any], request: Request) -> 
     if isinstance(name, str) and name in table:
         return name
     missing = f"there is no column {name!r}" + ("" if given is None else f" ({role}=)")
-    raise request.error(
-        f"{missing}; the columns are {describe_columns(table)}",
-        f'pass {role}="..." with the name of the column that {_MEANING[role]}',
-    )
+    remedy = f'pass {role}="..." with the name of the column that {_MEANING[role]}'
+    raise request.error(f"{missing}; the columns are {describe_columns(table)}", remedy)
 
 
-def _find_bound(role: str, given: Any, table: Mapping[str, Any]) -> Any:
-    return role if given is None and role in table else given
-
-
-def _refuse_unknown_bound(role: str, source: Any, table: Mapping[str, Any], request: Request) -> None:
-    """Text that is no column must at least look like a date or a number."""
+def _find_bound(role: str, table: Mapping[str, Any], request: Request) -> Any:
+    """A column or a value; text that is no column must at least look like a date or a number."""
+    given = getattr(request, role)
+    source = role if given is None and role in table else given
     if isinstance(source, str) and source not in table and not source.strip().lstrip("+-")[:1].isdigit():
-        raise request.error(
-            f"there is no column {source!r} ({role}=); the columns are {describe_columns(table)}",
-            f"pass {role}= with the name of a column, a number or a datetime",
-        )
+        problem = f"there is no column {source!r} ({role}=); the columns are {describe_columns(table)}"
+        raise request.error(problem, f"pass {role}= with the name of a column, a number or a datetime")
+    return source
 
 
-def time_columns(request: Request) -> set[str]:
+def names_of_times(request: Request) -> set[str]:
     """The names of the columns that hold times, if there are such columns."""
-    return {
-        role if given is None else given
-        for role, given in (("time", request.time), ("start", request.start), ("end", request.end))
-        if given is None or isinstance(given, str)
-    }
+    given = {role: getattr(request, role) for role in ("time", "start", "end")}
+    return {role if name is None else name for role, name in given.items() if name is None or isinstance(name, str)}
+
+
+def extra_names(roles: Roles, request: Request) -> dict[str, str]:
+    """New name -> old name of each extra column; underscores are added to names that our own tables use.
+
+    A start or end of our own file that the caller replaces is no extra column.
+    """
+    taken = {*RESERVED, *roles.extras}
+    names = {}
+    for source in roles.extras:
+        if request.axis is not None and source in ("start", "end"):
+            continue
+        name = source
+        while source in RESERVED and name in taken:
+            name += "_"
+        if name != source and source not in ("start", "end"):
+            request.notices.append(f"column {source!r} is kept as the extra column {name!r}")
+        names[name] = source
+    return names
 
 
 def describe_columns(table: Mapping[str, Any], most: int = 12) -> str:

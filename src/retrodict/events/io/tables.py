@@ -17,11 +17,10 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from retrodict.errors import DataError, DataNotice
-from retrodict.events.io.columns import RESERVED
 from retrodict.events.io.long_table import read_table
 from retrodict.events.io.request import Request
-from retrodict.events.io.roles import time_columns
-from retrodict.events.stream_set import StreamSet
+from retrodict.events.io.roles import RESERVED, names_of_times
+from retrodict.events.stream_set import StreamSet, first_repeat
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -39,8 +38,7 @@ def from_frame(frame: Any, request: Request) -> StreamSet:
             frame = frame.to_arrow()
         except Exception as error:  # Polars raises many kinds, all of its own
             raise request.error(
-                f"the Polars frame cannot become an Arrow table: {error}",
-                "drop or convert columns of Python objects",
+                f"the Polars frame cannot become an Arrow table: {error}", "drop or convert columns of Python objects"
             ) from error
     return from_arrow(frame, request)
 
@@ -52,14 +50,14 @@ def from_arrow(table: pa.Table, request: Request) -> StreamSet:
 
 
 def _refuse_repeated_columns(names: Sequence[str], request: Request) -> None:
-    if len(set(names)) < len(names):
-        twice = next(name for name in names if names.count(name) > 1)
+    twice = first_repeat(names)
+    if twice is not None:
         raise request.error(f"two columns are named {twice!r}", "give each column a name of its own")
 
 
 def _pandas_columns(frame: pd.DataFrame, request: Request) -> dict[str, Any]:
     """Each column for Arrow; columns of Python objects stay as they are, unless they have a part to play."""
-    times = time_columns(request)
+    times = names_of_times(request)
     parts = {request.stream or "stream", request.type or "type"}
     columns: dict[str, Any] = {}
     for position, name in enumerate(map(str, frame.columns)):
@@ -110,40 +108,37 @@ def _arrow_from_objects(values: NDArray[Any], name: str, request: Request) -> pa
         other = next((kind for kind in kinds if kind != kinds[0]), None)
         found = f"{kinds[0]} values" if other is None else f"both {kinds[0]} and {other} values"
         raise request.error(
-            f"column {name!r} holds {found}",
-            "make them all text, or all integers, for example with .astype(str)",
+            f"column {name!r} holds {found}", "make them all text, or all integers, for example with .astype(str)"
         ) from error
 
 
-def to_table(streams: StreamSet) -> pa.Table:
-    """An Arrow table with columns stream, time, type, start, end and the extra columns.
+def to_table(streams: StreamSet, names: Mapping[str, str] | None = None) -> pa.Table:
+    """An Arrow table with columns stream, time, type, start, end (or what ``names`` calls them) and the extra columns.
 
     An empty stream is one row with neither time nor type. Types are dictionary-encoded with the whole
     vocabulary; calendar times are timestamps.
     """
-    clash = next((name for name in streams.columns if name in RESERVED), None)
-    if clash is not None:
-        raise DataError(
-            f"the extra column {clash!r} has the name of one of a table's own columns",
-            remedy=f"rename it; {', '.join(RESERVED)} are taken",
-        )
+    own = [(names or {}).get(name, name) for name in RESERVED]
+    twice = first_repeat([*own, *streams.columns])
+    if twice is not None:
+        remedy = f"rename it; {', '.join(own)} are taken"
+        raise DataError(f"the column {twice!r} has the name of one of a table's own columns", remedy=remedy)
     rows, events = _rows_of(streams)
-    index = np.where(events < 0, 0, events)
-    empty = pa.array(events < 0)
+    index = np.maximum(events, 0)
+    source = pa.array(index, mask=events < 0)
     codes = streams.event_types[index] if streams.num_events else np.zeros(len(index), dtype=np.int64)
     types = pa.DictionaryArray.from_arrays(
         pa.array(codes.astype(np.int32), mask=events < 0), pa.array(streams.types, pa.string())
     )
     columns = {
         "stream": _id_column(streams.ids).take(pa.array(rows)),
-        "time": _time_column(streams.event_times, streams).take(_null_where(index, empty)),
+        "time": _time_column(streams.event_times, streams).take(source),
         "type": types,
         "start": _time_column(streams.starts, streams).take(pa.array(rows)),
         "end": _time_column(streams.ends, streams).take(pa.array(rows)),
     }
-    for name, values in streams.columns.items():
-        columns[name] = _extra_column(name, values).take(_null_where(index, empty))
-    return pa.table(columns)
+    columns |= {name: _extra_column(name, values).take(source) for name, values in streams.columns.items()}
+    return pa.table(columns).rename_columns([*own, *streams.columns])
 
 
 def _rows_of(streams: StreamSet) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
@@ -153,10 +148,6 @@ def _rows_of(streams: StreamSet) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     events = np.full(len(rows), -1, dtype=np.int64)
     events[lengths[rows] > 0] = np.arange(streams.num_events)
     return rows, events
-
-
-def _null_where(index: NDArray[np.int64], empty: pa.Array) -> pa.Array:
-    return pa.array(index, mask=empty.to_numpy(zero_copy_only=False))
 
 
 def _id_column(ids: Sequence[Hashable]) -> pa.Array:
@@ -169,12 +160,10 @@ def _id_column(ids: Sequence[Hashable]) -> pa.Array:
         if all(-(2**63) <= value < 2**63 for value in values):
             return pa.array(values, pa.int64())
     texts = [str(name) for name in ids]
-    if len(set(texts)) < len(texts):
-        twice = next(text for text in texts if texts.count(text) > 1)
-        raise DataError(
-            f"two ids are both written {twice!r}",
-            remedy="make the ids all text or all integers, and distinct",
-        )
+    twice = first_repeat(texts)
+    if twice is not None:
+        remedy = "make the ids all text or all integers, and distinct"
+        raise DataError(f"two ids are both written {twice!r}", remedy=remedy)
     notice = "the stream ids are neither all text nor all integers; they were written as text"
     warnings.warn(notice, DataNotice, stacklevel=3)
     return pa.array(texts, pa.string())

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from functools import partial
 from pathlib import Path
 from typing import BinaryIO
 
@@ -13,34 +14,49 @@ from retrodict.events.io.files import find_format, is_gzip
 from retrodict.events.stream_set import StreamSet
 
 
-def write_events(streams: StreamSet, path: str | os.PathLike[str], format: str | None = None) -> None:
+def write_events(
+    streams: StreamSet,
+    path: str | os.PathLike[str],
+    format: str | None = None,
+    *,
+    stream: str | None = None,
+    time: str | None = None,
+    type: str | None = None,
+) -> None:
     """Write a stream set as Parquet, CSV, JSON Lines or EasyTPP, by suffix or ``format``.
 
-    Only Parquet keeps everything: CSV and JSON Lines lose types that never occur, EasyTPP also loses ends
-    and ids. The file is written to the side and moved into place, so that a failure leaves no trace.
+    ``stream``, ``time`` and ``type`` name the columns of a table, as in ``read_events``. Only Parquet keeps everything:
+    CSV and JSON Lines lose types that never occur, EasyTPP also loses ends and ids. The file is written to the side and
+    moved into place, so that a failure leaves no trace. The same streams give the same bytes.
     """
     if not isinstance(streams, StreamSet):
-        raise DataError(
-            f"cannot write an object of type {streams.__class__.__name__}",
-            remedy="give a StreamSet, such as rd.StreamSet([stream])",
-        )
+        remedy = "give a StreamSet, such as rd.StreamSet([stream])"
+        raise DataError(f"cannot write an object of type {streams.__class__.__name__}", remedy=remedy)
     target = Path(path)
-    write = _writer(find_format(target, format), target)
+    names = {"stream": stream or "stream", "time": time or "time", "type": type or "type"}
+    write = _writer(find_format(target, format), target, names)
     with atomic_file(target) as file:
         write(streams, file, target)
 
 
-def _writer(format: str, target: Path) -> Callable[[StreamSet, BinaryIO, Path], None]:
+def _writer(format: str, target: Path, names: Mapping[str, str]) -> Callable[[StreamSet, BinaryIO, Path], None]:
+    """The function that writes a format; only tables have columns to name."""
     if format == "csv":
-        from retrodict.events.io.csv_file import write_csv as write
-    elif format == "parquet" and not is_gzip(target):
-        from retrodict.events.io.parquet_file import write_parquet as write
-    elif format == "jsonl":
-        from retrodict.events.io.jsonl import write_jsonl as write
-    elif format == "easytpp":
-        from retrodict.events.io.easytpp import write_easytpp as write
-    elif format == "parquet":
+        from retrodict.events.io.csv_file import write_csv
+
+        return partial(write_csv, names=names)
+    if format == "parquet" and not is_gzip(target):
+        from retrodict.events.io.parquet_file import write_parquet
+
+        return partial(write_parquet, names=names)
+    if format == "jsonl":
+        from retrodict.events.io.jsonl import write_jsonl
+
+        return write_jsonl
+    if format == "easytpp":
+        from retrodict.events.io.easytpp import write_easytpp
+
+        return write_easytpp
+    if format == "parquet":
         raise DataError("Parquet is compressed already", file=target, remedy="remove .gz from the name")
-    else:
-        raise DataError("pickles are read but never written", file=target, remedy="write .parquet or .jsonl")
-    return write
+    raise DataError("pickles are read but never written", file=target, remedy="write .parquet or .jsonl")

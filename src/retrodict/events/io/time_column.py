@@ -9,6 +9,7 @@ from __future__ import annotations
 import datetime
 import re
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -28,6 +29,8 @@ _ONE_ZONE = (
     "times without one are taken to be in it"
 )
 _DAY = 86_400_000_000_000
+_NUMBERS = (pa.types.is_integer, pa.types.is_floating, pa.types.is_decimal, pa.types.is_null)
+_Explain = Callable[[int], tuple[str, str]]  # the problem and the remedy for a row
 
 
 class TimeColumn(NamedTuple):
@@ -45,41 +48,62 @@ class TimeColumn(NamedTuple):
     constant: bool = False
 
 
+class _Source(NamedTuple):
+    """A column (with the ``places`` of its rows) or an argument that holds times; ``label`` names it in messages."""
+
+    label: str
+    request: Request
+    places: Places | None = None
+
+    def error(self, row: int, problem: str, remedy: str) -> DataError:
+        """An error about a row counted from 0, or about the argument."""
+        return self.places.error(row, problem, remedy) if self.places else self.request.error(problem, remedy)
+
+    def convert(self, column: pa.Array, change: Callable[[pa.Array], pa.Array], explain: _Explain) -> pa.Array:
+        """``change(column)``, or an error about the first row that cannot be changed, as ``explain`` words it."""
+        try:
+            return change(column)
+        except pa.ArrowInvalid as error:
+            low, high = 0, len(column)  # the first bad row lies in [low, high)
+            while high - low > 1:
+                middle = (low + high) // 2
+                try:
+                    change(column[low:middle])
+                    low = middle
+                except pa.ArrowInvalid:
+                    high = middle
+            problem, remedy = explain(low)
+            raise self.error(low, f"{self.label}: {problem}", remedy) from error
+
+    def numbers(self, column: pa.Array, explain: _Explain) -> TimeColumn:
+        """Plain numbers, from a column that can be cast to float64."""
+        floats = self.convert(column, lambda part: part.cast(pa.float64()), explain)
+        values = floats.fill_null(np.nan).to_numpy(zero_copy_only=False)
+        return TimeColumn(values, to_mask(floats.is_null(nan_is_null=True)), False, None, self.label)
+
+    def instants(self, column: pa.Array, zone: str | None) -> TimeColumn:
+        """Timestamps in nanoseconds as integers."""
+        values = column.cast(pa.int64()).fill_null(0).to_numpy(zero_copy_only=False)
+        return TimeColumn(values, to_mask(column.is_null()), True, zone, self.label)
+
+
 def read_time_column(column: pa.Array, label: str, request: Request, places: Places) -> TimeColumn:
     """The times in an Arrow array [R], of any type that can stand for times."""
-    if pa.types.is_dictionary(column.type):
-        column = column.cast(column.type.value_type)
-    kind = column.type
+    column = decoded(column)
+    kind, source = column.type, _Source(label, request, places)
     if pa.types.is_date(kind):
-        column = column.cast(pa.timestamp("ms"))
-    elif pa.types.is_large_string(kind) or pa.types.is_string(kind):
-        return _read_text(pc.utf8_trim_whitespace(column), label, request, places)
-    elif pa.types.is_duration(kind):
-        raise request.error(
-            f"{label} holds durations",
-            "convert them to numbers, for example with .dt.total_seconds(), and pass unit='second'",
-        )
-    elif not (
-        pa.types.is_integer(kind)
-        or pa.types.is_floating(kind)
-        or pa.types.is_decimal(kind)
-        or pa.types.is_timestamp(kind)
-        or pa.types.is_null(kind)
-    ):
+        return _read_timestamps(column.cast(pa.timestamp("ms")), source)
+    if pa.types.is_timestamp(kind):
+        return _read_timestamps(column, source)
+    if pa.types.is_large_string(kind) or pa.types.is_string(kind):
+        return _read_text(pc.utf8_trim_whitespace(column), source)
+    if pa.types.is_duration(kind):
+        remedy = "convert them to numbers, for example with .dt.total_seconds(), and pass unit='second'"
+        raise request.error(f"{label} holds durations", remedy)
+    if not any(test(kind) for test in _NUMBERS):
         raise request.error(f"{label} holds {kind} values, which cannot be times", "give numbers, datetimes or text")
-    if pa.types.is_timestamp(column.type):
-        return _read_timestamps(column, label, request, places)
-
-    def fail(row: int) -> DataError:
-        return _error(
-            row,
-            f"{label}: {column[row]} has more digits than a float64 can hold",
-            "convert counts of nanoseconds to datetimes, or subtract a common start",
-            request,
-            places,
-        )
-
-    return _numbers(convert(column, lambda part: part.cast(pa.float64()), fail), label)
+    remedy = "convert counts of nanoseconds to datetimes, or subtract a common start"
+    return source.numbers(column, lambda row: (f"{column[row]} has more digits than a float64 can hold", remedy))
 
 
 def read_time_value(value: Any, label: str, request: Request) -> TimeColumn:
@@ -91,53 +115,42 @@ def read_time_value(value: Any, label: str, request: Request) -> TimeColumn:
     elif isinstance(value, np.datetime64):
         value = str(value)
     elif not isinstance(value, str):
-        raise request.error(
-            f"{label} is {value!r}, which is neither a column nor a time",
-            "give the name of a column, a number or a datetime",
-        )
-    return _read_text(pa.array([value], pa.string()), label, request, None)._replace(constant=True)
+        problem = f"{label} is {value!r}, which is neither a column nor a time"
+        raise request.error(problem, "give the name of a column, a number or a datetime")
+    return _read_text(pa.array([value], pa.string()), _Source(label, request))._replace(constant=True)
 
 
-def _numbers(column: pa.Array, label: str) -> TimeColumn:
-    missing = to_mask(column.is_null(nan_is_null=True))
-    values = column.fill_null(np.nan).to_numpy(zero_copy_only=False)
-    return TimeColumn(values, missing, False, None, label)
+def _read_timestamps(column: pa.Array, source: _Source) -> TimeColumn:
+    zone, asked = column.type.tz, source.request.timezone
+    check_timezone(zone, f"the time zone of {source.label}", source.request)
 
-
-def _read_timestamps(column: pa.Array, label: str, request: Request, places: Places) -> TimeColumn:
-    zone = column.type.tz
-    check_timezone(zone, f"the time zone of {label}", request)
-
-    def fail(row: int) -> DataError:
+    def explain(row: int) -> tuple[str, str]:
         when = str(column[row : row + 1].to_numpy(zero_copy_only=False)[0]).replace("T", " ")  # of any year
-        problem = f"{label}: {when} lies outside the years 1678 to 2261"
-        return _error(row, problem, "correct the date; use plain numbers for other epochs", request, places)
+        return f"{when} lies outside the years 1678 to 2261", "correct the date; use plain numbers for other epochs"
 
-    instants = convert(column, lambda part: part.cast(pa.timestamp("ns", zone)), fail)
-    if zone is None and request.timezone is not None:
-        instants = _localise(instants, label, request, places, request.timezone)
-        zone = request.timezone
-    return _instants(instants, label, zone)
+    instants = source.convert(column, lambda part: part.cast(pa.timestamp("ns", zone)), explain)
+    if zone is None and asked is not None:
+        return source.instants(_localise(instants, source, asked), asked)
+    return source.instants(instants, zone)
 
 
-def _read_text(column: pa.Array, label: str, request: Request, places: Places | None) -> TimeColumn:
+def _read_text(column: pa.Array, source: _Source) -> TimeColumn:
     """Numbers or ISO 8601 datetimes; the first value says which."""
 
-    def fail(row: int) -> DataError:
-        return _error(row, f"{label}: cannot read {show(column[row].as_py())} as a time", _ISO, request, places)
+    def explain(row: int) -> tuple[str, str]:
+        return f"cannot read {show(column[row].as_py())} as a time", _ISO
 
     first = column.drop_null()[:1]
     if not len(first) or _is_number(first):
-        return _numbers(convert(column, lambda part: part.cast(pa.float64()), fail), label)
+        return source.numbers(column, explain)
     offsets = pc.struct_field(pc.extract_regex(column, _OFFSET), "offset")
-    zoned = offsets.is_valid()
-    aware = convert(pc.if_else(zoned, column, None), lambda part: part.cast(pa.timestamp("ns", "UTC")), fail)
-    naive = convert(pc.if_else(zoned, None, column), lambda part: part.cast(pa.timestamp("ns")), fail)
-    zone = request.timezone or _common_zone(column, offsets, label, request, places)
+    zoned, utc = offsets.is_valid(), pa.timestamp("ns", "UTC")
+    aware = source.convert(pc.if_else(zoned, column, None), lambda part: part.cast(utc), explain)
+    naive = source.convert(pc.if_else(zoned, None, column), lambda part: part.cast(pa.timestamp("ns")), explain)
+    zone = source.request.timezone or _common_zone(column, offsets, source)
     if zone is not None:
-        naive = _localise(naive, label, request, places, zone)
-    utc = pa.timestamp("ns", "UTC")
-    return _instants(pc.coalesce(aware, naive.cast(pa.int64()).cast(utc)), label, zone)
+        naive = _localise(naive, source, zone)
+    return source.instants(pc.coalesce(aware, naive.cast(pa.int64()).cast(utc)), zone)
 
 
 def _is_number(text: pa.Array) -> bool:
@@ -148,9 +161,7 @@ def _is_number(text: pa.Array) -> bool:
     return True
 
 
-def _common_zone(
-    column: pa.Array, offsets: pa.Array, label: str, request: Request, places: Places | None
-) -> str | None:
+def _common_zone(column: pa.Array, offsets: pa.Array, source: _Source) -> str | None:
     """The one offset that every value has, as a zone; None when none has any."""
     written = pc.if_else(column.is_null(), None, offsets.fill_null("")).dictionary_encode()
     zones = [_zone_of_offset(text) for text in written.dictionary.to_pylist()]
@@ -158,14 +169,9 @@ def _common_zone(
         return zones[0]
     other = next(i for i, zone in enumerate(zones) if zone != zones[0])
     row = int(pc.index(written.indices, pa.scalar(other, written.indices.type)).as_py())
-    both = [zone or "no time zone" for zone in (zones[0], zones[other])]
-    raise _error(
-        row,
-        f"{label} mixes times in {both[0]} with times in {both[1]} ({show(column[row].as_py())})",
-        _ONE_ZONE,
-        request,
-        places,
-    )
+    one, two = (zone or "no time zone" for zone in (zones[0], zones[other]))
+    problem = f"{source.label} mixes times in {one} with times in {two} ({show(column[row].as_py())})"
+    raise source.error(row, problem, _ONE_ZONE)
 
 
 def _zone_of_offset(text: str) -> str | None:
@@ -175,56 +181,27 @@ def _zone_of_offset(text: str) -> str | None:
     return "UTC" if text == "Z" or digits == "0000" else f"{text[0]}{digits[:2]}:{digits[2:]}"
 
 
-def _localise(naive: pa.Array, label: str, request: Request, places: Places | None, zone: str) -> pa.Array:
-    def fail(row: int) -> DataError:
-        wall = str(naive[row])
-        try:
+def _localise(naive: pa.Array, source: _Source, zone: str) -> pa.Array:
+    def explain(row: int) -> tuple[str, str]:
+        what = "never happened"
+        with suppress(pa.ArrowInvalid):
             pc.assume_timezone(naive[row : row + 1], zone, ambiguous="earliest")
             what = "happened twice"
-        except pa.ArrowInvalid:
-            what = "never happened"
-        return _error(
-            row,
-            f"{label}: {wall} {what} in {zone} (the clocks were changed)",
-            "give times in UTC or with an offset, such as 2013-11-03T01:30:00-04:00",
-            request,
-            places,
-        )
+        remedy = "give times in UTC or with an offset, such as 2013-11-03T01:30:00-04:00"
+        return f"{naive[row]} {what} in {zone} (the clocks were changed)", remedy
 
-    return convert(naive, lambda part: pc.assume_timezone(part, zone), fail)
+    return source.convert(naive, lambda part: pc.assume_timezone(part, zone), explain)
 
 
-def _instants(column: pa.Array, label: str, zone: str | None) -> TimeColumn:
-    missing = to_mask(column.is_null())
-    values = column.cast(pa.int64()).fill_null(0).to_numpy(zero_copy_only=False)
-    return TimeColumn(values, missing, True, zone, label)
-
-
-def _error(row: int, problem: str, remedy: str, request: Request, places: Places | None) -> DataError:
-    """An error about a row counted from 0, or (``places`` None) about an argument."""
-    return request.error(problem, remedy) if places is None else places.error(row, problem, remedy)
+def decoded(column: pa.Array) -> pa.Array:
+    """The values themselves where an array is dictionary-encoded."""
+    return column.cast(column.type.value_type) if pa.types.is_dictionary(column.type) else column
 
 
 def to_mask(flags: pa.Array) -> NDArray[np.bool_]:
     """An Arrow array of booleans without nulls, for NumPy."""
     mask: NDArray[np.bool_] = flags.to_numpy(zero_copy_only=False)
     return mask
-
-
-def convert(column: pa.Array, change: Callable[[pa.Array], pa.Array], fail: Callable[[int], DataError]) -> pa.Array:
-    """``change(column)``, or the error ``fail`` makes for the first row that cannot be changed."""
-    try:
-        return change(column)
-    except pa.ArrowInvalid as error:
-        low, high = 0, len(column)  # the first bad row lies in [low, high)
-        while high - low > 1:
-            middle = (low + high) // 2
-            try:
-                change(column[low:middle])
-                low = middle
-            except pa.ArrowInvalid:
-                high = middle
-        raise fail(low) from error
 
 
 def check_timezone(zone: str | None, label: str, request: Request) -> None:
@@ -234,10 +211,8 @@ def check_timezone(zone: str | None, label: str, request: Request) -> None:
     try:
         pc.assume_timezone(pa.array([0], pa.timestamp("ns")), zone)
     except pa.ArrowInvalid as error:
-        raise request.error(
-            f"{label} is {zone!r}, which is not a known time zone",
-            'give a name such as "UTC" or "Europe/Berlin", or an offset such as "+01:00"',
-        ) from error
+        remedy = 'give a name such as "UTC" or "Europe/Berlin", or an offset such as "+01:00"'
+        raise request.error(f"{label} is {zone!r}, which is not a known time zone", remedy) from error
 
 
 def check_same_kind(time: TimeColumn, bound: TimeColumn, request: Request) -> None:
@@ -246,10 +221,8 @@ def check_same_kind(time: TimeColumn, bound: TimeColumn, request: Request) -> No
         return
     if time.calendar != bound.calendar:
         side = ("datetimes", "numbers") if time.calendar else ("numbers", "datetimes")
-        raise request.error(
-            f"{time.label} holds {side[0]}, but {bound.label} holds {side[1]}",
-            f"make both {side[0]}, or pass another column or value for {bound.label}",
-        )
+        remedy = f"make both {side[0]}, or pass another column or value for {bound.label}"
+        raise request.error(f"{time.label} holds {side[0]}, but {bound.label} holds {side[1]}", remedy)
     if (time.zone is None) != (bound.zone is None):
         zones = [column.zone or "no time zone" for column in (time, bound)]
         raise request.error(
@@ -266,8 +239,7 @@ def choose_axis(columns: list[TimeColumn], gaps: Callable[[], NDArray[Any]], req
     if not columns[0].calendar:
         if request.timezone is not None:
             raise request.error(
-                f"timezone= was given, but {columns[0].label} holds numbers",
-                "drop timezone=, or give datetimes",
+                f"timezone= was given, but {columns[0].label} holds numbers", "drop timezone=, or give datetimes"
             )
         return TimeAxis(request.unit or (None if recorded.is_calendar else recorded.unit))
     present = [column.values[~column.missing] for column in columns]
@@ -279,10 +251,8 @@ def choose_axis(columns: list[TimeColumn], gaps: Callable[[], NDArray[Any]], req
     zone = request.timezone or (recorded.timezone if recorded.is_calendar else None) or columns[0].zone
     unit = request.unit or (recorded.unit if recorded.is_calendar else None) or _unit_for(gaps())
     if unit not in SECONDS:
-        raise request.error(
-            f"unit {unit!r} is not a length of time that datetimes can be counted in",
-            f"use one of {', '.join(SECONDS)}",
-        )
+        problem = f"unit {unit!r} is not a length of time that datetimes can be counted in"
+        raise request.error(problem, f"use one of {', '.join(SECONDS)}")
     return TimeAxis(unit, origin, zone)
 
 
@@ -295,8 +265,4 @@ def _unit_for(gaps: NDArray[Any]) -> str:
 
 def show_instant(zone: str | None) -> Callable[[Any], str]:
     """How an instant is written in messages."""
-
-    def show(instant: Any) -> str:
-        return str(pa.scalar(int(instant), pa.timestamp("ns", zone))).removesuffix(".000000000")
-
-    return show
+    return lambda instant: str(pa.scalar(int(instant), pa.timestamp("ns", zone))).removesuffix(".000000000")

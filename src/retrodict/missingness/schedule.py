@@ -1,26 +1,28 @@
 """Times as people give them, in the unit of the streams: 7.5, "08:30", "sat 22:00", "2 hours", "2024-03-01T08:00".
 
+Mechanisms that follow a timetable are ``Scheduled``: they look at the time since the stream's start, or at its dates.
 Dated streams count from 1970-01-01 UTC in their unit (times without a zone as if they were UTC), so that the time of
-day is the remainder by a day. A mechanism looks either at the time since the stream's start or at this axis.
+day is the remainder by a day.
 """
 
 from __future__ import annotations
 
+import copy
 import datetime
 import math
 import re
-from typing import Any
+from collections.abc import Iterable, Sequence
+from typing import Any, Self
 
 import torch
 from torch import Tensor
 
 from retrodict.errors import ModelError
 from retrodict.events.time_axis import SECONDS
-from retrodict.missingness.base import Context, between
-from retrodict.missingness.vocabulary import check_positive
+from retrodict.missingness.arguments import check_positive
+from retrodict.missingness.base import Context, Missingness, between
 
 _MOST_TIMES = 1e6
-CLOCKS = ("stream", "axis")
 _DAYS = {name: day for day, name in enumerate(("thu", "fri", "sat", "sun", "mon", "tue", "wed"))}  # 1970 began so
 _OF_DAY = re.compile(r"(?:(?P<day>[a-z]{3})[a-z]*)?\s*(?:(?P<hour>\d\d?):(?P<minute>\d\d)(?::(?P<second>\d\d))?)?")
 _LENGTH = re.compile(rf"(?P<number>[\d.]+)\s*(?P<unit>{'|'.join(SECONDS)})s?")
@@ -55,7 +57,7 @@ def check_time(value: Any, what: str) -> Any:
 
 
 def is_date(value: Any) -> bool:
-    """Whether a time is of the calendar or of the clock on the wall."""
+    """Whether a time is a date, a weekday or a time of day."""
     return isinstance(value, str) and not _LENGTH.fullmatch(value.strip().lower()) and value not in SECONDS
 
 
@@ -66,17 +68,8 @@ def check_unit(unit: str | None, what: str) -> str | None:
     return unit
 
 
-def check_clock(clock: str | None, is_dated: bool, what: str) -> str:
-    """Which time the mechanism looks at, "stream" or "axis"; by default as the times suggest."""
-    if clock is None:
-        return "axis" if is_dated else "stream"
-    if clock not in CLOCKS:
-        raise ModelError(f"{what} has the clock {clock!r}. Choose stream (time since its start) or axis (dates).")
-    return clock
-
-
 def period(every: Any, own: str | None, unit: str | None, what: str) -> float | None:
-    """How often times recur, in the streams' unit."""
+    """The period ``every`` in the streams' unit; None if nothing recurs."""
     return None if every is None else check_positive(to_unit(every, own, unit, what), what)
 
 
@@ -87,21 +80,6 @@ def on_clock(t: Tensor, context: Context | None, clock: str) -> Tensor:
     if context is None:
         raise ModelError("a mechanism that looks at dates needs to know when the stream started: give a context.")
     return t + context.start
-
-
-def recurring(times: Tensor, every: float | None, start: Tensor, stop: Tensor, shift: Tensor | float) -> Tensor | None:
-    """Clock times [..., J], once or every so often, since the start of the stream, as ``breaks`` gives them."""
-    if every is not None:
-        first = torch.floor((start + shift) / every)
-        longest = float((stop - start).max()) if start.numel() else 0.0
-        if longest / every > _MOST_TIMES:
-            raise ModelError(
-                f"what recurs every {every:g} recurs {longest / every:,.0f} times between two events. Is it in the "
-                "right unit?"
-            )
-        number = torch.arange(math.ceil(longest / every) + 1, device=start.device)
-        times = (times[..., None, :] + ((first[..., None] + number) * every)[..., None]).flatten(-2)
-    return between(times - (shift[..., None] if isinstance(shift, Tensor) else shift), start, stop)
 
 
 def _seconds(unit: str, what: str) -> float:
@@ -134,3 +112,58 @@ def _read(value: Any) -> float | None:
         return None
     zone = moment.tzinfo or datetime.UTC
     return moment.replace(tzinfo=zone).timestamp()
+
+
+class Scheduled(Missingness):
+    """What mechanisms share that follow a timetable: its clock, its unit, and how often it recurs (``every``).
+
+    The clock is "stream" (time since the stream's start) or "axis" (dates); by default as the times suggest.
+    """
+
+    def __init__(self, times: Iterable[Any], every: Any, clock: str | None, unit: str | None, what: str) -> None:
+        if clock not in (None, "stream", "axis"):
+            raise ModelError(f"{what} has the clock {clock!r}. Choose stream (time since its start) or axis (dates).")
+        self.every, self.given_clock, self.unit = every, clock, check_unit(unit, what)
+        dated = every is not None or any(is_date(time) for time in times)
+        self.clock = clock or ("axis" if dated else "stream")
+        period(every, None, "second", "every")
+        self.period: float | None = None
+
+    def config(self) -> dict[str, Any]:
+        """As it was given."""
+        return {"every": self.every, "clock": self.given_clock, "unit": self.unit}
+
+    def bind(self, types: Sequence[str], unit: str | None = None) -> Self:
+        """A copy with its period in the streams' unit."""
+        bound = copy.copy(self)
+        bound.period = period(self.every, self.unit, unit, "every")
+        return bound
+
+    def now(self, t: Tensor, context: Context | None, origin: Tensor | float = 0.0) -> Tensor:
+        """The time t since the start on the clock; what recurs is reduced to the period that begins at ``origin``."""
+        now = on_clock(t, context, self.clock)
+        return now if self.period is None else origin + torch.remainder(now - origin, self.period)
+
+    def stretch(
+        self, start: Tensor, stop: Tensor, context: Context | None, origin: Tensor | float = 0.0
+    ) -> tuple[Tensor, Tensor, Tensor]:
+        """Both ends on the clock, the first in the first period, and the slack that covers rounding; [..., 1] each."""
+        length = stop - start
+        slack = 8 * torch.finfo(torch.float64).eps * (1 + on_clock(start, context, self.clock).abs() + length)
+        first = self.now(start, context, origin)
+        return first[..., None], (first + length)[..., None], slack[..., None]
+
+    def recurring(self, times: Tensor, start: Tensor, stop: Tensor, context: Context | None) -> Tensor | None:
+        """Clock times [..., J], once or every period, since the start of the stream, as ``breaks`` gives them."""
+        shift = on_clock(torch.zeros_like(start), context, self.clock)
+        if self.period is not None:
+            first = torch.floor((start + shift) / self.period)
+            periods = float((stop - start).max()) / self.period if start.numel() else 0.0
+            if periods > _MOST_TIMES:
+                raise ModelError(
+                    f"what recurs every {self.period:g} recurs {periods:,.0f} times between two events. Is it in the "
+                    "right unit?"
+                )
+            number = torch.arange(math.ceil(periods) + 1, device=start.device)
+            times = (times[..., None, :] + ((first[..., None] + number) * self.period)[..., None]).flatten(-2)
+        return between(times - shift[..., None], start, stop)

@@ -1,7 +1,8 @@
-"""Which event types a name means: a name itself, a pattern such as ``pick-up:*``, or an index."""
+"""Arguments of mechanisms: types by name, by a pattern such as ``pick-up:*`` or by index; probabilities and numbers."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from fnmatch import fnmatchcase
 from typing import Any
@@ -13,12 +14,12 @@ from torch import Tensor
 from retrodict.errors import ModelError, show
 from retrodict.events.stream_set import describe_types
 
-# What constructors and torch raise for values of the wrong kind or size, where a description is from a file.
+# Constructors and torch raise these for values of the wrong kind or size in a file.
 WRONG = (TypeError, ValueError, ArithmeticError, AttributeError, LookupError, RuntimeError)
 
 
 def positions(name: str | int, types: Sequence[str], what: str = "to give a missing rate to") -> list[int]:
-    """Where in ``types`` what is meant stands.
+    """The positions in ``types`` of what a name, a pattern or an index means.
 
     >>> positions("pick-up:*", ["pick-up:A", "drop-off", "pick-up:B"])
     [0, 2]
@@ -44,7 +45,7 @@ def mask_of(names: Iterable[str | int] | None, types: Sequence[str], what: str) 
 
 
 def spread(values: Any, types: Sequence[str], default: float = 0.0, what: str = "to give a value to") -> Tensor:
-    """A value for each type, [K] float64, from one for all or a dict by name, pattern or index; later ones win."""
+    """A value for each type, [K] float64, from one value or a dict by name, pattern or index; later entries win."""
     if not isinstance(values, Mapping):
         return torch.full((len(types),), float(values), dtype=torch.float64)
     vector = torch.full((len(types),), default, dtype=torch.float64)
@@ -65,17 +66,36 @@ def names_in(types: Any) -> list[str | int] | None:
 
 def check_probability(rate: Any, what: str) -> float:
     """The rate as a number, or an error that names ``what``."""
-    number = isinstance(rate, int | float | np.number) and not isinstance(rate, bool) and bool(np.isfinite(rate))
-    if not (number and 0 <= rate <= 1):
+    if not (_is_number(rate) and 0 <= rate <= 1):
         raise ModelError(
             f"{what} is {rate!r}. A rate is a probability: give a number from 0 (never missing) to 1 (always missing)."
         )
     return float(rate)
 
 
+def check_probabilities(rates: Any, what: str) -> None:
+    """Check one rate for all types, or a dict of rates by type."""
+    for name, rate in (rates if isinstance(rates, Mapping) else {"every type": rates}).items():
+        check_probability(rate, f"{what} of {name!r}")
+
+
 def check_positive(value: Any, what: str) -> float:
     """The value as a number, or an error that names ``what``."""
-    number = isinstance(value, int | float | np.number) and not isinstance(value, bool) and bool(np.isfinite(value))
-    if not (number and value > 0):
+    if not (_is_number(value) and 0 < value < math.inf):
         raise ModelError(f"{what} must be a positive number, but is {value!r}.")
     return float(value)
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float | np.number) and not isinstance(value, bool)
+
+
+def plain(value: Any) -> Any:
+    """Values as Python's own numbers, lists and dicts, from NumPy's and torch's too."""
+    if isinstance(value, Mapping):
+        return {plain(name): plain(item) for name, item in value.items()}
+    if isinstance(value, np.ndarray | np.generic | Tensor):
+        return value.tolist()
+    if isinstance(value, Sequence) and not isinstance(value, str):
+        return [plain(item) for item in value]
+    return value

@@ -13,35 +13,23 @@ from retrodict import _limits
 from retrodict.events.io.request import Places, Request
 from retrodict.events.stream_set import describe_types
 
-_INTEGER = re.compile(r"0|-?[1-9][0-9]*")
-
-
-def is_integer_text(text: str) -> bool:
-    """Whether ``text`` is just how an integer is written, so that "007" and "1.0" are not."""
-    return _INTEGER.fullmatch(text) is not None
+_INTEGER = re.compile(r"0|-?[1-9][0-9]*")  # neither 007 nor 1.0
+_CORRECT = "correct the type, or add it to types="
 
 
 def sort_names(names: Sequence[str]) -> list[str]:
     """Names in alphabetical order, or in numerical order where every one is an integer."""
-    if all(is_integer_text(name) for name in names):
-        return sorted(names, key=int)
-    return sorted(names)
+    return sorted(names, key=int if all(_INTEGER.fullmatch(name) for name in names) else None)
 
 
 def check_num_types(number: int, request: Request) -> None:
-    """Refuse a vocabulary beyond the limit: mostly it is a column that does not hold types."""
-    _limits.check(
-        "types", number, f"there are {number:,} different types", file=request.file,
-        hint="give the column that holds the types (type=); ",
-    )  # fmt: skip
+    """Refuse a vocabulary beyond the limit: usually the column does not hold types."""
+    hint = "give the column that holds the types (type=); "
+    _limits.check("types", number, f"there are {number:,} different types", file=request.file, hint=hint)
 
 
 def index_labels(
-    codes: NDArray[np.int64],
-    labels: Sequence[str],
-    request: Request,
-    places: Places,
-    ordered: bool = False,
+    codes: NDArray[np.int64], labels: Sequence[str], request: Request, places: Places, ordered: bool = False
 ) -> tuple[NDArray[np.int64], tuple[str, ...]]:
     """Type indices [E] and the vocabulary, from ``labels[codes]``.
 
@@ -55,13 +43,8 @@ def index_labels(
     position = {name: k for k, name in enumerate(names)}
     table = np.array([position.get(label, -1) for label in labels], dtype=np.int64)
     types = table[codes]
-    if (types < 0).any():
-        bad = int(np.argmax(types < 0))
-        raise places.error(
-            bad,
-            f"unknown type {labels[codes[bad]]!r}; known types are {describe_types(names)}",
-            "correct the type, or add it to types=",
-        )
+    known = describe_types(names)
+    places.refuse(types < 0, lambda i: (f"unknown type {labels[codes[i]]!r}; known types are {known}", _CORRECT))
     return types, names
 
 
@@ -70,25 +53,13 @@ def index_integers(
 ) -> tuple[NDArray[np.int64], tuple[str, ...]]:
     """Type indices [E] and the vocabulary, from integers [E].
 
-    Integers are indices; unless they are too sparse for that (postal codes, say): then they are names.
+    Integers are indices; integers that are too sparse for that (such as postal codes) are names.
     """
-    if (values < 0).any():
-        bad = int(np.argmax(values < 0))
-        raise places.error(
-            bad,
-            f"type {values[bad]} is negative",
-            "integer types count from 0; make the codes text to use them as names",
-        )
+    remedy = "integer types count from 0; make the codes text to use them as names"
+    places.refuse(values < 0, lambda i: (f"type {values[i]} is negative", remedy))
     if request.types is not None:
-        unknown = values >= len(request.types)
-        if unknown.any():
-            bad = int(np.argmax(unknown))
-            raise places.error(
-                bad,
-                f"unknown type {values[bad]}; known types are 0 to {len(request.types) - 1} "
-                f"({describe_types(request.types)})",
-                "correct the type, or add it to types=",
-            )
+        known = f"known types are 0 to {len(request.types) - 1} ({describe_types(request.types)})"
+        places.refuse(values >= len(request.types), lambda i: (f"unknown type {values[i]}; {known}", _CORRECT))
         return values, request.types
     distinct, codes = np.unique(values, return_inverse=True)
     check_num_types(len(distinct), request)
@@ -105,11 +76,5 @@ def index_integers(
 def whole_numbers(values: NDArray[Any], places: Places) -> NDArray[np.int64]:
     """Floats that are whole numbers, as integers [E]; anything else is an error."""
     bad = ~np.isfinite(values) | (values != np.floor(values)) | (np.abs(values) >= 2.0**53)
-    if bad.any():
-        first = int(np.argmax(bad))
-        raise places.error(
-            first,
-            f"type {values[first]:g} is not a whole number",
-            "give types as names or as integers",
-        )
+    places.refuse(bad, lambda i: (f"type {values[i]:g} is not a whole number", "give types as names or as integers"))
     return values.astype(np.int64)
