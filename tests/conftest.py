@@ -15,7 +15,51 @@ from retrodict.smc.engines import ENGINES
 torch.set_num_threads(1)
 os.environ["OMP_NUM_THREADS"] = "1"
 
+# Files, and tests by name, that take long: ``make quick`` leaves them out, ``make test`` runs them.
+SLOW = (
+    "tests/cli/test_commands.py::test_a_yaml_file_says_what_goes_missing",
+    "tests/cli/test_commands.py::test_fit_with_a_smoother_then_impute",
+    "tests/cli/test_commands.py::test_the_demo_finds_what_was_hidden",
+    "tests/cli/test_data.py",
+    "tests/decode/test_bound.py",
+    "tests/decode/test_flow.py",
+    "tests/decode/test_local.py::test_moving_and_deleting",
+    "tests/events/test_bombs.py",
+    "tests/experiments/test_results.py",
+    "tests/experiments/test_tasks.py",
+    "tests/models/test_bounds.py",
+    "tests/models/test_hawkes.py::test_fitting",
+    "tests/models/test_hostile_folders.py",
+    "tests/models/test_time_rescaling.py",
+    "tests/proposals/test_mixing.py::test_training_finds_what_a_sum_cannot_say",
+    "tests/proposals/test_training.py",
+    "tests/smc/test_against_mcmc.py",
+    "tests/smc/test_calibration.py",
+    "tests/smc/test_degeneracy.py",
+    "tests/smc/test_engines.py",
+    "tests/smc/test_mechanism_calibration.py",
+    "tests/smc/test_mechanisms.py",
+    "tests/smc/test_mixing.py",
+    "tests/smc/test_triton.py",
+    "tests/smc/test_unbiased.py",
+    "tests/test_extending.py::test_the_model_is_fitted_saved_and_loaded",
+    "tests/test_faults.py",
+    "tests/test_fuzz.py",
+    "tests/test_memory.py",
+    "tests/test_readme.py::test_the_example",
+    "tests/train/test_divergence.py",
+    "tests/train/test_fit.py",
+    "tests/train/test_incomplete.py",
+)
+
 SHARED = Path(__file__).resolve().parents[1].parent / "shared"
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark what is listed as slow."""
+    for item in items:
+        if item.nodeid.startswith(SLOW):
+            item.add_marker(pytest.mark.slow)
 
 
 def shared(path: str) -> Path:
