@@ -173,7 +173,7 @@ def _assemble(streams: list[EventStream], cost: Cost, found: Summary, lower: flo
     )
     moved, inserted, deleted = found.expected.tolist()
     risk = cost.insert * inserted + cost.delete * deleted + moved
-    bound = min(max(lower, 0.0), risk)
+    bound = min(max(lower, 0.0), risk)  # rounding may lift the bound above the risk in the last digits
     return Consensus(stream, cost, risk, bound, moved, inserted, deleted, probability, interval)
 
 

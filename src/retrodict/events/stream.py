@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -175,3 +175,14 @@ def check_events(
     known = "" if num_types is None else f"; known types are 0 to {num_types - 1}"
     correct = "correct the type, or add it to the vocabulary"
     refuse(unknown, lambda i: f"unknown type {types[i]}{known}", correct)
+
+
+T = TypeVar("T", bound=Hashable)
+
+
+def first_repeat(values: Sequence[T]) -> T | None:
+    """The first value that is there twice, if any."""
+    if len(set(values)) == len(values):
+        return None
+    seen: set[T] = set()
+    return next(v for v in values if v in seen or seen.add(v))  # type: ignore[func-returns-value]

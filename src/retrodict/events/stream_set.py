@@ -11,13 +11,13 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar, overload
+from typing import TYPE_CHECKING, Any, NamedTuple, overload
 
 import numpy as np
 from numpy.typing import NDArray
 
 from retrodict.errors import DataError
-from retrodict.events.stream import EventStream, check_events, same_values
+from retrodict.events.stream import EventStream, check_events, first_repeat, same_values
 from retrodict.events.time_axis import TimeAxis
 from retrodict.random import stream_keys
 
@@ -26,7 +26,6 @@ if TYPE_CHECKING:
 
 
 _ARRAYS = ("event_times", "event_types", "offsets", "starts", "ends")
-T = TypeVar("T", bound=Hashable)
 
 
 class Splits(NamedTuple):
@@ -247,7 +246,7 @@ class StreamSet:
         An empty stream is one row with neither time nor type, so that nothing is lost. ``library`` is
         "pandas" or "polars".
         """
-        from retrodict.events.io.tables import to_frame
+        from retrodict.events.io.tables_out import to_frame
 
         return to_frame(self, library)
 
@@ -276,14 +275,6 @@ def describe_types(types: Sequence[str], most: int = 8) -> str:
 
 def _concatenate(arrays: list[NDArray[Any]], dtype: Any) -> NDArray[Any]:
     return np.concatenate(arrays) if arrays else np.zeros(0, dtype)
-
-
-def first_repeat(values: Sequence[T]) -> T | None:
-    """The first value that is there twice, if any."""
-    if len(set(values)) == len(values):
-        return None
-    seen: set[T] = set()
-    return next(v for v in values if v in seen or seen.add(v))  # type: ignore[func-returns-value]
 
 
 def _stack_columns(streams: list[EventStream]) -> dict[str, NDArray[Any]]:

@@ -61,7 +61,7 @@ class Context(NamedTuple):
 
 
 class Missingness(ABC):
-    """p_miss(z | x ⊔ z) = Π_missing ρ · Π_observed (1 - ρ), equation (10) of the paper and C.5."""
+    """p_miss(z | x ⊔ z) = Π_missing ρ · Π_observed (1 - ρ), eqn:missfactors of the paper, C.5."""
 
     kind: ClassVar[str] = ""
 

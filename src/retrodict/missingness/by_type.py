@@ -1,4 +1,4 @@
-"""Each event goes missing on its own, with a probability that depends on its type alone (equation 10)."""
+"""Each event goes missing on its own, with a probability that depends on its type alone (section 5.1)."""
 
 from __future__ import annotations
 

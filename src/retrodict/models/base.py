@@ -1,6 +1,7 @@
-"""The contract of a complete-data model: five methods, and what follows from them.
+"""The contract of a complete-data model: seven methods, five of them for the process, and what follows from them.
 
-A model is an ``nn.Module`` with ``initial``, ``update``, ``intensity``, ``bound`` and ``compensator``.
+A model is an ``nn.Module`` with ``initial``, ``update``, ``intensity``, ``bound`` and ``compensator`` (and ``config``,
+``from_streams``).
 Everything else in the package (likelihood, simulation, filtering, smoothing, forecasting) is written
 against these five. A new model is one new file that defines them and is listed in ``models/__init__.py``;
 it may override ``terms`` where it can compute the likelihood of whole streams faster.
@@ -251,7 +252,7 @@ class Model(nn.Module, ABC):
         batch_size: int = 256,
         score_first: bool = True,
     ) -> Tensor:
-        """log p(stream) for each stream, [N], in nats: equation (B.2) of the paper.
+        """log p(stream) for each stream, [N], in nats: eqn:logpmodel of the paper.
 
         A first event at the very start of a stream is scored by the start atom where the model has one.
         ``score_first=False`` leaves the first event's own factor out (its effect on the rest stays), as

@@ -1,8 +1,8 @@
 """A proposal q(z | x): intensities to draw from (``intensity.py``), log q of complete streams, a form on disk.
 
-    log q(z | x) = Σ_z log λ^q_k(t) - ∫ Σ_k λ^q_k(t) dt                                       equation (C.2)
+    log q(z | x) = Σ_z log λ^q_k(t) - ∫ Σ_k λ^q_k(t) dt                                       eqn:logq
 
-A new proposal is one new file with ``prepare``, ``ahead``, ``future_drive`` and ``config``.
+A new proposal is one new file with ``prepare``, ``ahead``, ``future_drive``, ``future_drive_bound`` and ``config``.
 """
 
 from __future__ import annotations

@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor, nn
 
+from retrodict.errors import ModelError
 from retrodict.events.batch import Batch
 from retrodict.missingness.base import Context, Missingness
 from retrodict.models.base import Model
@@ -30,10 +31,20 @@ class Rates(NamedTuple):
 
 
 class Intensity(nn.Module, ABC):
-    """λ^q for a frozen model and a mechanism; a proposal defines ``prepare``, ``ahead`` and ``future_drive``."""
+    """λ^q for a frozen model and a mechanism.
+
+    A proposal defines ``prepare`` and ``ahead``, and, where the future adds something, ``future_drive`` with its bound
+    ``future_drive_bound``, which thinning relies on.
+    """
 
     def __init__(self, model: Model, missingness: Missingness) -> None:
         super().__init__()
+        own = type(self)
+        if own.future_drive is not Intensity.future_drive and own.future_drive_bound is Intensity.future_drive_bound:
+            raise ModelError(
+                f"{own.__name__} defines future_drive without future_drive_bound: events would be drawn from another "
+                "proposal than the one they are weighed by. Define the bound too."
+            )
         self.model = model
         self.given_missingness = missingness
         names = model.types or tuple(str(k) for k in range(model.num_types))

@@ -4,10 +4,12 @@
         draw missing events in it, particle by particle                line 9, DrawSegment, lines 21-46
         weigh by p / q so far, and by the observed event at its end    lines 41-45
         resample when the effective sample size is low                 line 10, LowESS and Resample, lines 12-20
+        let the survivors read the observed event                      line 44
 
-Two slips of the printed algorithm are mended: q's survival on the last piece before an observed event, and p's
-survival to T, are part of the weight (both integrals run over all of [0, T]). Rows advance on their own inside a
-segment and meet at its end. Weights and evidence are in log space throughout.
+The event is read after resampling, so that only survivors read it; its factors of the weight are taken just before it,
+so that the order makes no difference. Two slips of the printed algorithm are mended: q's survival on the last piece
+before an observed event, and p's survival to T, are part of the weight (both integrals run over all of [0, T]). Rows
+advance on their own inside a segment and meet at its end. Weights and evidence are in log space throughout.
 """
 
 from __future__ import annotations
@@ -158,7 +160,8 @@ class SequentialMonteCarlo:
     def weigh(self, i: int, at: Place, drawn: Drawn) -> None:
         """The factors of the importance weight p / q, equation (3), since each row's last event (lines 41, 43, 45).
 
-        The piece ends with a missing event or with the segment; its survival exp(-∫ λ) counts either way.
+        The piece ends with a missing event or with the segment; its survival exp(-∫ λ) counts either way. A missing
+        event is then appended to the particle, and the model and the mechanism read it.
         """
         rows, p = at.rows, self.particles
         stop = torch.where(drawn.found, drawn.time, at.right)

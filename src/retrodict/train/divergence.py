@@ -149,7 +149,7 @@ class Divergence(Objective):
         return total, batch.missing.sum()
 
     def _integral(self, training: bool) -> Integral:
-        """Exact on dev; in training random points, others in every batch.
+        """Sixteen fixed nodes on dev; in training random points, others in every batch.
 
         q knows when the next observed event is, and could learn to be small at nodes that are always the same.
         """

@@ -1,4 +1,4 @@
-"""Fit a model to complete streams: Adam, early stopping on dev log-likelihood, resumable.
+"""Fit a model by its likelihood, or a smoother by a divergence: Adam, early stopping on dev, resumable.
 
     model = rd.fit(rd.NeuralHawkes, train, dev, directory="model")
 

@@ -21,7 +21,8 @@ from retrodict.errors import DataError
 from retrodict.events.io.files import packed, read_bytes
 from retrodict.events.io.request import Request
 from retrodict.events.io.roles import names_of_times
-from retrodict.events.io.tables import from_arrow, to_table
+from retrodict.events.io.tables import from_arrow
+from retrodict.events.io.tables_out import to_table
 from retrodict.events.stream_set import StreamSet
 
 _INTEGER = "^(0|-?[1-9][0-9]{0,17})$"  # always fits 64 bits

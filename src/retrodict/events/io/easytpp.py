@@ -30,15 +30,16 @@ import numpy as np
 
 from retrodict.errors import show
 from retrodict.events.io.files import inner_suffix, read_text
-from retrodict.events.io.jsonl import read_lines, write_lines
 from retrodict.events.io.records import (
     Record,
     assemble,
     check_same_length,
+    read_lines,
     read_times,
     read_types,
     refuse_table_arguments,
     use_num_types,
+    write_lines,
 )
 from retrodict.events.io.request import Request, check_types_argument
 from retrodict.events.plain import parse_json

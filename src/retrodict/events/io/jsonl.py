@@ -20,15 +20,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from retrodict.errors import DataError, show
-from retrodict.events.io.files import packed, read_text
+from retrodict.events.io.easytpp import from_records
+from retrodict.events.io.files import read_text
 from retrodict.events.io.records import (
     Fail,
     Record,
     assemble,
     check_same_length,
+    read_lines,
     read_times,
     read_types,
     refuse_table_arguments,
+    write_lines,
 )
 from retrodict.events.io.request import Request
 from retrodict.events.plain import parse_json
@@ -36,39 +39,10 @@ from retrodict.events.stream_set import StreamSet
 from retrodict.events.time_axis import TimeAxis
 
 
-def read_lines(path: Path, request: Request) -> list[tuple[int, dict[str, Any]]]:
-    """The objects in a JSON Lines file, each with its line number; blank lines are passed over."""
-    objects = []
-    for number, line in enumerate(read_text(path).split("\n"), start=1):
-        if not line.strip():
-            continue
-        try:
-            value = parse_json(line)
-        except ValueError as error:
-            reason = error.msg if isinstance(error, json.JSONDecodeError) else str(error)
-            raise request.error(
-                f"the line is not JSON ({reason})", "put one complete JSON object on each line", row=number
-            ) from error
-        if not isinstance(value, dict):
-            remedy = 'write each stream as {"id": ..., "horizon": [...], "times": [...], "types": [...]}'
-            raise request.error(f"the line holds a JSON {_json_name(value)}, not an object", remedy, row=number)
-        objects.append((number, value))
-    if not objects:
-        raise request.error("there are no streams", "give a file with at least one stream")
-    return objects
-
-
-def _json_name(value: Any) -> str:
-    names = {list: "list", str: "string", bool: "boolean", int: "number", float: "number"}
-    return names.get(type(value), "null")
-
-
 def read_jsonl(path: Path, request: Request) -> StreamSet:
     """A stream set from a JSON Lines file, ours or EasyTPP's."""
     objects = read_lines(path, request)
     if "time_since_start" in objects[0][1]:
-        from retrodict.events.io.easytpp import from_records
-
         return from_records(objects, request)
     refuse_table_arguments("JSON Lines", request)
     unit = _use_meta(path.parent / "meta.json", request)
@@ -197,9 +171,3 @@ def _dump(value: dict[str, Any], target: Path) -> str:
             stream=value["id"],
             remedy="convert them to numbers or text, or leave them out",
         ) from error
-
-
-def write_lines(text: str, file: BinaryIO, target: Path) -> None:
-    """Write UTF-8 text into ``file``, gzipped if the name of ``target`` asks for it."""
-    with packed(file, target) as out:
-        out.write(text.encode())

@@ -21,7 +21,8 @@ from retrodict import _limits
 from retrodict.errors import DataError
 from retrodict.events.io.files import cannot_read, open_regular
 from retrodict.events.io.request import Request
-from retrodict.events.io.tables import from_arrow, to_table
+from retrodict.events.io.tables import from_arrow
+from retrodict.events.io.tables_out import to_table
 from retrodict.events.plain import parse_json
 from retrodict.events.stream_set import StreamSet
 from retrodict.events.time_axis import TimeAxis

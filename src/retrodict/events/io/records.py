@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Hashable, Sequence
 from contextlib import suppress
-from typing import Any, NamedTuple
+from pathlib import Path
+from typing import Any, BinaryIO, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from retrodict import _limits
 from retrodict.errors import DataError, show
+from retrodict.events.io.files import packed, read_text
 from retrodict.events.io.ragged import Grouping, check_finite, check_inside, check_intervals, group, last_of_each
 from retrodict.events.io.request import Places, Request
 from retrodict.events.io.type_codes import index_integers, index_labels
+from retrodict.events.plain import parse_json
 from retrodict.events.stream_set import StreamSet
 from retrodict.events.time_axis import TimeAxis
 
@@ -221,3 +225,36 @@ def use_num_types(sizes: Sequence[tuple[int | None, Any]], request: Request) -> 
         problem = f"types= has {len(request.types)} names, but there are {known} types (dim_process)"
         raise request.error(problem, "give one name for each type")
     return known
+
+
+def read_lines(path: Path, request: Request) -> list[tuple[int, dict[str, Any]]]:
+    """The objects in a JSON Lines file, each with its line number; blank lines are passed over."""
+    objects = []
+    for number, line in enumerate(read_text(path).split("\n"), start=1):
+        if not line.strip():
+            continue
+        try:
+            value = parse_json(line)
+        except ValueError as error:
+            reason = error.msg if isinstance(error, json.JSONDecodeError) else str(error)
+            raise request.error(
+                f"the line is not JSON ({reason})", "put one complete JSON object on each line", row=number
+            ) from error
+        if not isinstance(value, dict):
+            remedy = 'write each stream as {"id": ..., "horizon": [...], "times": [...], "types": [...]}'
+            raise request.error(f"the line holds a JSON {_json_name(value)}, not an object", remedy, row=number)
+        objects.append((number, value))
+    if not objects:
+        raise request.error("there are no streams", "give a file with at least one stream")
+    return objects
+
+
+def _json_name(value: Any) -> str:
+    names = {list: "list", str: "string", bool: "boolean", int: "number", float: "number"}
+    return names.get(type(value), "null")
+
+
+def write_lines(text: str, file: BinaryIO, target: Path) -> None:
+    """Write UTF-8 text into ``file``, gzipped if the name of ``target`` asks for it."""
+    with packed(file, target) as out:
+        out.write(text.encode())

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from retrodict import _limits
 from retrodict.errors import DataError, DataNotice
-from retrodict.events.stream_set import first_repeat
+from retrodict.events.stream import first_repeat
 from retrodict.events.time_axis import TimeAxis
 
 

@@ -8,18 +8,15 @@
 
 from __future__ import annotations
 
-import warnings
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from retrodict.errors import DataError, DataNotice
 from retrodict.events.io.long_table import read_table
 from retrodict.events.io.request import Request
-from retrodict.events.io.roles import RESERVED, names_of_times
+from retrodict.events.io.roles import names_of_times
 from retrodict.events.stream_set import StreamSet, first_repeat
 
 if TYPE_CHECKING:
@@ -110,118 +107,3 @@ def _arrow_from_objects(values: NDArray[Any], name: str, request: Request) -> pa
         raise request.error(
             f"column {name!r} holds {found}", "make them all text, or all integers, for example with .astype(str)"
         ) from error
-
-
-def to_table(streams: StreamSet, names: Mapping[str, str] | None = None) -> pa.Table:
-    """An Arrow table with columns stream, time, type, start, end (or what ``names`` calls them) and the extra columns.
-
-    An empty stream is one row with neither time nor type. Types are dictionary-encoded with the whole
-    vocabulary; calendar times are timestamps.
-    """
-    own = [(names or {}).get(name, name) for name in RESERVED]
-    twice = first_repeat([*own, *streams.columns])
-    if twice is not None:
-        remedy = f"rename it; {', '.join(own)} are taken"
-        raise DataError(f"the column {twice!r} has the name of one of a table's own columns", remedy=remedy)
-    rows, events = _rows_of(streams)
-    index = np.maximum(events, 0)
-    source = pa.array(index, mask=events < 0)
-    codes = streams.event_types[index] if streams.num_events else np.zeros(len(index), dtype=np.int64)
-    types = pa.DictionaryArray.from_arrays(
-        pa.array(codes.astype(np.int32), mask=events < 0), pa.array(streams.types, pa.string())
-    )
-    columns = {
-        "stream": _id_column(streams.ids).take(pa.array(rows)),
-        "time": _time_column(streams.event_times, streams).take(source),
-        "type": types,
-        "start": _time_column(streams.starts, streams).take(pa.array(rows)),
-        "end": _time_column(streams.ends, streams).take(pa.array(rows)),
-    }
-    columns |= {name: _extra_column(name, values).take(source) for name, values in streams.columns.items()}
-    return pa.table(columns).rename_columns([*own, *streams.columns])
-
-
-def _rows_of(streams: StreamSet) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """For each row of the table its stream, and its event or -1 for an empty stream."""
-    lengths = streams.lengths
-    rows = np.repeat(np.arange(len(streams)), np.maximum(lengths, 1))
-    events = np.full(len(rows), -1, dtype=np.int64)
-    events[lengths[rows] > 0] = np.arange(streams.num_events)
-    return rows, events
-
-
-def _id_column(ids: Sequence[Hashable]) -> pa.Array:
-    """Ids as integers or text; of anything else its text, with a notice."""
-    kinds = {type(name) for name in ids}
-    if kinds <= {str}:
-        return pa.array(ids, pa.string())
-    if all(issubclass(kind, int | np.integer) and kind is not bool for kind in kinds):
-        values = [int(name) for name in ids]  # type: ignore[call-overload]
-        if all(-(2**63) <= value < 2**63 for value in values):
-            return pa.array(values, pa.int64())
-    texts = [str(name) for name in ids]
-    twice = first_repeat(texts)
-    if twice is not None:
-        remedy = "make the ids all text or all integers, and distinct"
-        raise DataError(f"two ids are both written {twice!r}", remedy=remedy)
-    notice = "the stream ids are neither all text nor all integers; they were written as text"
-    warnings.warn(notice, DataNotice, stacklevel=3)
-    return pa.array(texts, pa.string())
-
-
-def _time_column(times: NDArray[np.float64], streams: StreamSet) -> pa.Array:
-    """Numbers, or timestamps: microseconds, and nanoseconds only where these are needed."""
-    axis = streams.axis
-    if not axis.is_calendar:
-        return pa.array(times, pa.float64())
-    instants = axis.to_instants(times)
-    column = pa.array(instants, pa.int64()).cast(pa.timestamp("ns", axis.timezone))
-    return column.cast(pa.timestamp("us", axis.timezone)) if not (instants % 1000).any() else column
-
-
-def _extra_column(name: str, values: NDArray[Any]) -> pa.Array:
-    try:
-        if values.ndim > 1:
-            return pa.array(list(values))
-        if values.dtype.kind == "M" and values.dtype != np.dtype("datetime64[D]"):
-            return pa.array(values, from_pandas=False)
-        return pa.array(values, from_pandas=values.dtype.kind == "f")
-    except (pa.ArrowException, OverflowError, TypeError) as error:
-        raise DataError(
-            f"the extra column {name!r} holds values that a table cannot: {error}",
-            remedy="convert it to numbers or text, or leave it out",
-        ) from error
-
-
-def to_frame(streams: StreamSet, library: str = "pandas") -> Any:
-    """The table of ``to_table`` as a pandas or Polars data frame."""
-    table = to_table(streams)
-    if library == "pandas":
-        return _to_pandas(table)
-    if library == "polars":
-        try:
-            import polars
-        except ModuleNotFoundError as error:
-            raise DataError("Polars is not installed", remedy="pip install 'retrodict[polars]'") from error
-        return _to_polars(table, streams.types, polars)
-    raise DataError(f"unknown library {library!r}", remedy='use library="pandas" or library="polars"')
-
-
-def _to_pandas(table: pa.Table) -> pd.DataFrame:
-    import pandas as pd
-
-    nullable: Mapping[pa.DataType, Any] = {
-        pa.int8(): pd.Int8Dtype(), pa.int16(): pd.Int16Dtype(), pa.int32(): pd.Int32Dtype(),
-        pa.int64(): pd.Int64Dtype(), pa.uint8(): pd.UInt8Dtype(), pa.uint16(): pd.UInt16Dtype(),
-        pa.uint32(): pd.UInt32Dtype(), pa.uint64(): pd.UInt64Dtype(), pa.bool_(): pd.BooleanDtype(),
-    }  # fmt: skip
-    frame = table.to_pandas()
-    for name, column in zip(table.column_names, table.columns, strict=True):
-        if column.null_count and column.type in nullable:  # plain pandas would make floats of them
-            frame[name] = column.to_pandas(types_mapper=nullable.get)
-    return frame
-
-
-def _to_polars(table: pa.Table, types: Sequence[str], polars: Any) -> Any:
-    text = table.set_column(2, "type", table["type"].cast(pa.string()))
-    return polars.from_arrow(text).with_columns(polars.col("type").cast(polars.Enum(list(types))))
