@@ -71,10 +71,10 @@ def fit_incomplete(
 
     Streams that are known to be ``complete`` help. ``dev`` are incomplete streams (a tenth of ``streams`` by default);
     training stops when their evidence no longer improves. With ``learn_missing`` the mechanism is a starting point and
-    is learned too; that needs complete streams: incomplete ones alone cannot tell rare events from events often missed. To learn
-    the mechanism for a model that is known, see ``rd.learn_missing``. The E-step takes ``particles`` a stream from a
-    smoother with ``smoother_size`` cells (as many as the model's by default), or from ``filtering``. The rest is as in
-    ``rd.fit``.
+    is learned too; that needs complete streams: incomplete ones alone cannot tell rare events from events often missed.
+    To learn the mechanism for a model that is known, see ``rd.learn_missing``. The E-step takes ``particles`` a stream
+    from a smoother with ``smoother_size`` cells (as many as the model's by default), or from ``filtering``. The rest is
+    as in ``rd.fit``.
     """
     if learn_missing and complete is None:
         raise ModelError(
