@@ -282,10 +282,9 @@ class Model(nn.Module, ABC):
             raise ModelError(f"expected a stream set, not a {type(streams).__name__}. Build one with rd.StreamSet.")
         if self.time_unit is not None and streams.axis.unit is not None:
             streams = streams.with_unit(self.time_unit)
-        if self.types is None or self.types == streams.types:
-            self.check_types(streams)
-            return streams
-        if not (_are_indices(self.types) or _are_indices(streams.types)):
+        if self.types is not None and not (
+            self.types == streams.types or _are_indices(self.types) or _are_indices(streams.types)
+        ):
             return streams.with_types(self.types)
         self.check_types(streams)
         return streams

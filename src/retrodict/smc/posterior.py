@@ -166,16 +166,8 @@ class Posterior:
         streams = []
         for i in range(len(self)):
             decoded = consensus(self.particles(i), self.weights(i), cost, method=method, **options).stream
-            streams.append(
-                EventStream(
-                    decoded.times,
-                    decoded.types,
-                    float(self.observed.starts[i]),
-                    float(self.observed.ends[i]),
-                    self.observed.ids[i],
-                    decoded.columns,
-                )
-            )
+            span = float(self.observed.starts[i]), float(self.observed.ends[i])
+            streams.append(EventStream(decoded.times, decoded.types, *span, self.observed.ids[i], decoded.columns))
         return StreamSet(streams, types=self.observed.types, axis=self.observed.axis)
 
     def to_frame(self, start: int = 0, stop: int | None = None) -> pd.DataFrame:

@@ -68,11 +68,6 @@ class Learner(nn.Module):
         )
         self.register_load_state_dict_post_hook(lambda module, keys: module._restore())
 
-    @property
-    def has_smoother(self) -> bool:
-        """Whether the E-step looks ahead."""
-        return isinstance(self.proposal, Smoothing)
-
     def refresh(self) -> Proposal:
         """The proposal for the current model."""
         self.proposal.model.load_state_dict(self.model.state_dict())
@@ -215,7 +210,7 @@ class ExpectationMaximisation(Objective):
             return -torch.as_tensor(posterior.log_evidence.sum()), torch.tensor(batch.num_events)
         integral, model = GaussLegendre(4), self.learner.model
         total = -(batch.weights * model.batch_log_likelihood(batch.complete, integral)).sum()
-        if self.learner.has_smoother:
+        if isinstance(self.learner.proposal, Smoothing):
             total = total - (batch.weights * self.learner.proposal.batch_log_prob(batch, integral)).sum()
         return total, (batch.weights[:, None] * batch.complete.mask).sum().round()
 

@@ -17,6 +17,7 @@ import tempfile
 import time
 import warnings
 from collections.abc import Callable, Iterator
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any, cast
 
@@ -234,7 +235,7 @@ def _record(fitting: TrainingModule, epochs: int, seconds: float) -> dict[str, A
         "train_streams": len(fitting.objective.train),
         "train_events": fitting.objective.train.num_events,
         "seconds": round(seconds, 1),
-        **fitting.settings.as_dict(),
+        **asdict(fitting.settings),
         **fitting.objective.options(),
     }
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +25,7 @@ class Run:
         self.folder = folder
         self.identity = {
             **about,
-            "settings": settings.as_dict(),
+            "settings": asdict(settings),
             "objective": objective.options(),
             "data": objective.fingerprint(),
         }

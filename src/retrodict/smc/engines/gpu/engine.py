@@ -85,7 +85,7 @@ class TritonEngine:
         at_once = self._streams_at_once(proposal, S, options)
         parts = []
         for first in range(0, B, at_once):
-            part = Batch(*(getattr(observed, name)[first : first + at_once] for name in Batch.__dataclass_fields__))
+            part = observed.rows(slice(first, first + at_once))
             sweep = self._sweep(part, proposal, options)
             parts.append(sweep.run(part, proposal, keys[first : first + at_once], options))
         return _join(parts) if parts else _nothing(S, options.particles, keys.device)
