@@ -16,8 +16,10 @@ import pytest
 
 import retrodict as rd
 from retrodict.cli import app
+from retrodict.datasets.folder import write_splits
 from retrodict.errors import RetrodictError, WriteError
 from retrodict.events import atomic
+from retrodict.events.stream_set import Splits
 from retrodict.missingness.spec import write_missing
 from retrodict.report.picture import draw_imputation
 from retrodict.smc.posterior_folder import write_draws
@@ -95,6 +97,11 @@ def learn(folder: Path) -> None:
     rd.learn_missing(proposal, OBSERVED, rounds=1, particles=3, directory=folder / "learned")
 
 
+def data_set(folder: Path) -> None:
+    shutil.rmtree(folder / "data", ignore_errors=True)  # a data set is never written over
+    write_splits(Splits(STREAMS, STREAMS, STREAMS), folder / "data")
+
+
 JOBS: dict[str, Callable[[Path], object]] = {
     **{f"streams.{end}": lambda folder, end=end: rd.write_events(STREAMS, folder / f"s.{end}")
        for end in ("csv", "csv.gz", "parquet", "jsonl", "jsonl.gz", "json")},
@@ -106,6 +113,7 @@ JOBS: dict[str, Callable[[Path], object]] = {
     "a picture": lambda folder: draw_imputation(POSTERIOR, HIDDEN[0], 0, folder / "a.png"),
     "a fit": lambda folder: rd.fit(rd.Poisson, STREAMS, epochs=2, directory=folder / "fit", progress=False),
     "a learned mechanism": learn,
+    "a data set": data_set,
     "fit": fit_by_command,
     "impute": impute_by_command,
     "evaluate": evaluate_by_command,

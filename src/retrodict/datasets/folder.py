@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import os
-import secrets
 import shutil
 from collections.abc import Sequence
 from pathlib import Path
 
-from retrodict.errors import DataError
+from retrodict.errors import DataError, WriteError
 from retrodict.events.atomic import make_folder
 from retrodict.events.io.read import read_events
 from retrodict.events.io.write import write_events
+from retrodict.events.lock import lock_folder
 from retrodict.events.stream_set import Splits, StreamSet
 
 SUFFIXES = (".parquet", ".jsonl", ".jsonl.gz", ".csv", ".csv.gz")
@@ -35,16 +35,21 @@ def read_splits(folder: str | os.PathLike[str], train: Sequence[str] = ("train",
 def write_splits(splits: Splits, folder: str | os.PathLike[str], suffix: str = ".parquet") -> list[Path]:
     """Write train, dev and test into a folder that has none yet: all three files, or none of them."""
     check_free(folder)
-    target = make_folder(folder)
-    side = make_folder(target / f".{secrets.token_hex(6)}.tmp")
-    try:
-        names = [name + suffix for name in Splits._fields]
-        for name, streams in zip(names, splits, strict=True):
-            write_events(streams, side / name)
-        for name in names:
-            os.replace(side / name, target / name)
-    finally:
-        shutil.rmtree(side, ignore_errors=True)
+    target, names = Path(folder), [name + suffix for name in Splits._fields]
+    with lock_folder(target):
+        side = make_folder(target / ".splits.tmp")  # what a killed writer left there is written again
+        try:
+            for name, streams in zip(names, splits, strict=True):
+                write_events(streams, side / name)
+            for name in names:
+                os.replace(side / name, target / name)
+        except OSError as error:
+            for name in names:
+                (target / name).unlink(missing_ok=True)
+            problem = f"cannot write: {error.strerror or error}; nothing was left behind"
+            raise WriteError(problem, file=folder, remedy="check the folder and the space on the disk") from error
+        finally:
+            shutil.rmtree(side, ignore_errors=True)
     return [target / name for name in names]
 
 

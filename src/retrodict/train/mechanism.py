@@ -7,6 +7,7 @@ events. Rates by type are then shares of events; delays and networks are fitted 
 
 from __future__ import annotations
 
+import contextlib
 import copy
 import hashlib
 from collections.abc import Callable
@@ -23,6 +24,7 @@ from retrodict.errors import ModelError, TrainingError
 from retrodict.events.atomic import make_folder, write_json
 from retrodict.events.batch import Batch, batches_by_length
 from retrodict.events.combine import combine
+from retrodict.events.lock import lock_folder
 from retrodict.events.pairs import PackedPairs
 from retrodict.events.plain import read_json
 from retrodict.events.stream_set import StreamSet
@@ -78,9 +80,12 @@ def learn_missing(
         raise ModelError(f"there is nothing to learn in a {type(start).__name__} mechanism.")
     check_settings(rounds=rounds, particles=particles, draws=draws)
     identity = _identity(proposal, streams, (particles, draws, seed))
-    learned = (_resume(directory, identity) if resume else None) or Learned(start)
-    learned.missing = learned.missing.bind(streams.types, unit)
-    try:
+    with contextlib.ExitStack() as stack:
+        if directory is not None:
+            stack.enter_context(lock_folder(directory))
+        stack.callback(setattr, proposal, "missingness", given)
+        learned = (_resume(directory, identity) if resume else None) or Learned(start)
+        learned.missing = learned.missing.bind(streams.types, unit)
         for number in range(len(learned.evidence), rounds):
             proposal.missingness = learned.missing
             posterior = impute(streams, proposal, particles, seed=seed * 1_000_003 + number)
@@ -91,8 +96,6 @@ def learn_missing(
             _keep(directory, learned, identity)
             if progress is not None:
                 progress(number, evidence)
-    finally:
-        proposal.missingness = given
     return learned
 
 
