@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -81,17 +82,19 @@ def random_neural_hawkes(num_types: int = 3, hidden_size: int = 8, seed: int = 0
     return model
 
 
+_EXCITATION = [[0.3, 0.2, 0.0], [0.1, 0.2, 0.3], [0.4, 0.0, 0.1]]
+EXAMPLES: dict[str, Callable[[], Model]] = {  # a small float64 model of each kind, of three types
+    "poisson": lambda: Poisson([0.7, 1.5, 0.3]).double(),
+    "hawkes": lambda: Hawkes([0.5, 0.3, 0.2], _EXCITATION, [1.5, 0.8, 3.0]).double(),
+    "neural_hawkes": random_neural_hawkes,
+}
+KINDS = tuple(EXAMPLES)
+
+
 def example_model(kind: str) -> Model:
-    """A small float64 model of each kind."""
-    if kind == "poisson":
-        return Poisson([0.7, 1.5, 0.3]).double()
-    if kind == "hawkes":
-        excitation = [[0.3, 0.2, 0.0], [0.1, 0.2, 0.3], [0.4, 0.0, 0.1]]
-        return Hawkes([0.5, 0.3, 0.2], excitation, [1.5, 0.8, 3.0]).double()
-    return random_neural_hawkes()
+    """A new one of the examples."""
+    return EXAMPLES[kind]()
 
-
-KINDS = ("poisson", "hawkes", "neural_hawkes")
 
 _not_compiled = pytest.mark.skipif(
     ENGINES["native"].unavailable() is not None, reason="the native engine was not compiled"
