@@ -155,6 +155,8 @@ SMOOTHER: dict[str, Damage] = {
     "another mechanism": edit(lambda about: about["missingness"].__setitem__("kind", "os.system"), "proposal.json"),
     "a rate of 2": edit(lambda about: about["missingness"].__setitem__("config", {"rates": 2}), "proposal.json"),
     "hidden_size 1e9": argument("hidden_size", 10**9, "proposal.json"),
+    "mixing 1e9": argument("mixing", 10**9, "proposal.json"),
+    "a very long argument": argument("mixing", "a" * 10_000, "proposal.json"),
     "another model": lambda path: example_model("poisson").save(path / "model"),
     "a model trained further": weights(lambda t: t["readout"].add_(0.1), "model/model.safetensors"),
     "weights that are a pipe": pipe("proposal.safetensors"),

@@ -82,7 +82,7 @@ class Saved:
         except LimitError as error:
             raise ModelError(f"{file}: the description does not fit the weights ({error.problem}).") from error
         except ModelError as error:
-            raise ModelError(f"{file}: {error}") from error
+            raise ModelError(f"{file}: {str(error)[:500]}") from error
         except (TypeError, ValueError, OverflowError, AttributeError, KeyError, RuntimeError, RecursionError) as error:
             raise ModelError(f"{file}: wrong arguments ({str(error)[:200]}). Fit or copy it again.") from error
 

@@ -22,6 +22,7 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor, nn
 
+from retrodict import _limits
 from retrodict.errors import ModelError
 from retrodict.events.batch import Batch
 from retrodict.missingness.base import Missingness
@@ -179,6 +180,8 @@ class Mixing(nn.Module):
 
     def __init__(self, num_features: int, hidden_size: int, units: int, num_types: int) -> None:
         super().__init__()
+        need = 4.0 * units * (num_features + hidden_size + num_types + 1)
+        _limits.ask_memory(need, f"a smoother of {units:,} mixing units", "choose fewer units")
         self.past = nn.Linear(num_features, units)  # P and b
         self.future = nn.Linear(hidden_size, units, bias=False)  # Q
         self.readout = nn.Linear(units, num_types, bias=False)  # w
