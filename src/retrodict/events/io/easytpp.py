@@ -177,9 +177,10 @@ def from_splits(value: Mapping[str, Any], request: Request) -> StreamSet:
 
 def _choose_split(value: Mapping[str, Any], request: Request) -> str:
     present = [str(key) for key, content in value.items() if _is_split(content)]
+    known = ", ".join(name[:60] for name in present[:20]) or "none"
     if request.split is not None:
         if request.split not in present:
-            problem = f"there is no split {request.split!r}; there are {', '.join(name[:60] for name in present[:20]) or 'none'}"
+            problem = f"there is no split {request.split!r}; there are {known}"
             raise request.error(problem, "pass split= with one of those")
         return request.split
     if not present:
@@ -188,7 +189,7 @@ def _choose_split(value: Mapping[str, Any], request: Request) -> str:
         raise request.error(f"no streams were found; the keys are {keys}", remedy)
     if len(present) > 1:
         raise request.error(
-            f"there are several splits: {', '.join(name[:60] for name in present[:20])}",
+            f"there are several splits: {known}",
             f'choose one, such as split="{present[0][:60]}"',
         )
     return present[0]
