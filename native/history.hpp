@@ -3,6 +3,7 @@
 // A particle is the path that ends at its head, so resampling copies heads alone.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <vector>
 
@@ -17,9 +18,13 @@ public:
         return static_cast<int32_t>(times_.size()) - 1;
     }
 
-    // The count events up to head, in order of time.
-    void write(int32_t head, int64_t count, double* times, int64_t* types) const {
-        for (int64_t i = count - 1; i >= 0; i--, head = before_[head]) times[i] = times_[head], types[i] = types_[head];
+    size_t size() const { return times_.size(); }
+
+    // All events, as they are numbered from ``first`` on.
+    void write(int32_t first, double* times, int32_t* types, int32_t* before) const {
+        std::copy(times_.begin(), times_.end(), times);
+        std::copy(types_.begin(), types_.end(), types);
+        for (size_t i = 0; i < before_.size(); i++) before[i] = before_[i] == kNothing ? kNothing : before_[i] + first;
     }
 
 private:

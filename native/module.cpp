@@ -51,12 +51,12 @@ struct Batch {
 
 // Arrays that ``sweep`` fills.
 struct Results {
-    Array<int64_t, 2> counts;
-    Array<double, 2> log_weights;
     Array<double, 1> log_evidence;
     Array<double, 2> ess;
     Array<int32_t, 3> parents;
     Array<bool, 2> resampled;
+    Array<double, 3> log_weights;
+    Array<int32_t, 3> heads;
 };
 
 // The events of all particles, to be written into arrays once it is known how many there are.
@@ -64,13 +64,24 @@ struct Histories {
     std::vector<Outcome> outcomes;
     int particles;
 
-    void write(Array<double, 3> times, Array<int64_t, 3> types) const {
-        const size_t width = times.shape(2);
-        for (size_t b = 0; b < outcomes.size(); b++)
-            for (int m = 0; m < particles; m++) {
-                const size_t at = (b * particles + m) * width;
-                outcomes[b].history.write(outcomes[b].heads[m], outcomes[b].counts[m], times.data() + at, types.data() + at);
-            }
+    size_t size() const {
+        size_t sum = 0;
+        for (const Outcome& outcome : outcomes) sum += outcome.history.size();
+        return sum;
+    }
+
+    // One forest of all streams: heads are renumbered accordingly.
+    void write(Array<double, 1> times, Array<int32_t, 1> types, Array<int32_t, 1> before, Array<int32_t, 3> heads) const {
+        const size_t a_stream = heads.shape(1) * heads.shape(2);
+        int32_t first = 0;
+        for (size_t b = 0; b < outcomes.size(); b++) {
+            const History& history = outcomes[b].history;
+            history.write(first, times.data() + first, types.data() + first, before.data() + first);
+            int32_t* own = heads.data() + b * a_stream;
+            for (size_t i = 0; i < a_stream; i++)
+                if (own[i] != History::kNothing) own[i] += first;
+            first += static_cast<int32_t>(history.size());
+        }
     }
 
     bool runaway() const {
@@ -116,9 +127,9 @@ Histories sweep(const typename Process::Weights& weights, const FutureWeights* f
         observed[b] = {batch.lengths(b), &batch.edges(b, 0), batch.types.data() + size_t(b) * (S - 1),
                        static_cast<uint64_t>(batch.keys(b)), batch.draws_start(b)};
         Outcome& outcome = histories.outcomes[b];
-        outcome.counts = &results.counts(b, 0), outcome.log_weights = &results.log_weights(b, 0);
         outcome.log_evidence = &results.log_evidence(b), outcome.ess = &results.ess(b, 0);
         outcome.parents = &results.parents(b, 0, 0), outcome.resampled = &results.resampled(b, 0);
+        outcome.log_weights = &results.log_weights(b, 0, 0), outcome.heads = &results.heads(b, 0, 0);
     }
     nb::gil_scoped_release release;
     const int groups = (B + group - 1) / group;
@@ -164,12 +175,15 @@ NB_MODULE(RETRODICT_MODULE, m) {
             new (self) Batch{edges, types, lengths, keys, draws_start};
         });
     nb::class_<Results>(m, "Results")
-        .def("__init__", [](Results* self, Array<int64_t, 2> counts, Array<double, 2> log_weights,
-                            Array<double, 1> log_evidence, Array<double, 2> ess, Array<int32_t, 3> parents,
-                            Array<bool, 2> resampled) {
-            new (self) Results{counts, log_weights, log_evidence, ess, parents, resampled};
+        .def("__init__", [](Results* self, Array<double, 1> log_evidence, Array<double, 2> ess,
+                            Array<int32_t, 3> parents, Array<bool, 2> resampled, Array<double, 3> log_weights,
+                            Array<int32_t, 3> heads) {
+            new (self) Results{log_evidence, ess, parents, resampled, log_weights, heads};
         });
-    nb::class_<Histories>(m, "Histories").def("write", &Histories::write).def_prop_ro("runaway", &Histories::runaway);
+    nb::class_<Histories>(m, "Histories")
+        .def("write", &Histories::write)
+        .def_prop_ro("size", &Histories::size)
+        .def_prop_ro("runaway", &Histories::runaway);
     m.def("sweep", &sweep<Neural>, nb::arg("weights"), nb::arg("future").none(), nb::arg("settings"), nb::arg("batch"),
           nb::arg("results"), nb::arg("group"), nb::arg("threads"));
     m.def("sweep", &sweep<Excited>, nb::arg("weights"), nb::arg("future").none(), nb::arg("settings"), nb::arg("batch"),

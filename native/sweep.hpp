@@ -47,16 +47,15 @@ struct Observed {
     bool draws_start;  // whether an event at the start instant may have gone missing
 };
 
-// What is known of a stream afterwards; ess, parents and resampled are rows of arrays that others see.
+// What is known of a stream afterwards; all but the history are rows of arrays that others see (smc/particles.py, Trace).
 struct Outcome {
     History history;
-    std::vector<int32_t> heads;
-    int64_t* counts;       // [M]
-    double* log_weights;   // [M]
     double* log_evidence;  // []
     double* ess;           // [S]
     int32_t* parents;      // [S, M]
     bool* resampled;       // [S]
+    double* log_weights;   // [S, M]
+    int32_t* heads;        // [S, M]
     bool runaway = false;
 };
 
@@ -392,6 +391,10 @@ private:
         }
         const double ess = sum > 0 ? sum * sum / squares : 0.0, log_mean = top + std::log(sum / M_);
         s.outcome->ess[s.number] = ess;
+        for (int m = 0; m < M_; m++) {
+            s.outcome->log_weights[size_t(s.number) * M_ + m] = rows[m].log_weight;
+            s.outcome->heads[size_t(s.number) * M_ + m] = rows[m].head;
+        }
         if (last || s.outcome->runaway) return finish(s, sum > 0 ? log_mean : -std::numeric_limits<double>::infinity());
         const double time = s.seen->edges[s.number];
         const int kind = s.seen->types[s.number];
@@ -442,12 +445,7 @@ private:
     }
 
     void finish(Stream& s, double log_mean) {
-        Row* rows = rows_.data() + s.first;
         *s.outcome->log_evidence += log_mean;
-        for (int m = 0; m < M_; m++) {
-            s.outcome->heads.push_back(rows[m].head);
-            s.outcome->counts[m] = rows[m].count, s.outcome->log_weights[m] = rows[m].log_weight;
-        }
         s.number = s.seen->n + 1;
         alive_--;
     }

@@ -12,6 +12,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
+from datetime import UTC, datetime, timedelta, timezone
 from typing import Any
 from zoneinfo import ZoneInfo
 
@@ -98,6 +99,17 @@ class TimeAxis:
         # A float64 of hours is a few nanoseconds off the instant it came from: give the instant itself back.
         snapped = (instants + 500) // 1000 * 1000
         return np.where(self.from_instants(snapped) == times, snapped, instants)
+
+    def label(self, time: float) -> str:
+        """A time as a person reads it: a date and time of day in the axis's zone, or a number."""
+        if not self.is_calendar:
+            return f"{time:g}"
+        instant = datetime.fromtimestamp(int(self.to_instants(np.array([time]))[0]) / 1e9, UTC)
+        if self.timezone is not None:
+            fixed = re.fullmatch(r"([+-])(\d\d):(\d\d)", self.timezone)
+            offset = int(fixed[1] + "1") * timedelta(hours=int(fixed[2]), minutes=int(fixed[3])) if fixed else None
+            instant = instant.astimezone(ZoneInfo(self.timezone) if offset is None else timezone(offset))
+        return f"{instant:%Y-%m-%d %H:%M:%S}"
 
     def _calendar(self) -> tuple[int, int]:
         if self.origin is None or self.scale is None:

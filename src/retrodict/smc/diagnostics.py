@@ -1,33 +1,32 @@
-"""How far a posterior is to be trusted: effective sample sizes, ancestry, and plain words about both."""
+"""How far a posterior is to be trusted: effective sample sizes, families, and plain words about both."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, fields
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
-from torch import Tensor
 
-from retrodict.events.stream_set import StreamSet
+if TYPE_CHECKING:
+    from retrodict.smc.posterior import Posterior
+
+FEW = 10.0  # effective families below which a stretch of time is complained about
 
 
 @dataclass(frozen=True)
 class Diagnostics:
-    """For N streams with up to S - 1 observed events.
+    """For N streams with up to S - 1 observed events; the effective families are those of the guesses.
 
     ``ess`` [N, S]: effective sample size at each observed event and at the end (before resampling), NaN beyond.
-    ``ancestors`` [N, S]: how many distinct particles of that moment still have descendants at the end, NaN beyond.
-    ``resamplings`` [N]; ``largest_weight`` [N]; ``accepted`` [N]: share of moves accepted, NaN where none were made.
+    ``ahead`` [N, S]: by how many observed events the lagged ensemble looks ahead of each segment.
+    ``resamplings`` [N]: at how many observed events particles were resampled.
     """
 
     ess: NDArray[np.float64]
-    ancestors: NDArray[np.float64]
+    ahead: NDArray[np.int64]
     resamplings: NDArray[np.int64]
-    largest_weight: NDArray[np.float64]
-    accepted: NDArray[np.float64]
 
     @classmethod
     def concatenate(cls, parts: Sequence[Diagnostics], order: NDArray[np.int64]) -> Diagnostics:
@@ -37,7 +36,8 @@ class Diagnostics:
         def joined(name: str) -> NDArray[Any]:
             arrays = [getattr(p, name) for p in parts]
             if arrays[0].ndim == 2:
-                arrays = [np.pad(a, ((0, 0), (0, width - a.shape[1])), constant_values=np.nan) for a in arrays]
+                nothing = np.nan if arrays[0].dtype.kind == "f" else 0
+                arrays = [np.pad(a, ((0, 0), (0, width - a.shape[1])), constant_values=nothing) for a in arrays]
             return np.concatenate(arrays)[order]
 
         return cls(*(joined(field.name) for field in fields(cls)))
@@ -48,69 +48,59 @@ class Diagnostics:
         last = (~np.isnan(self.ess)).sum(1) - 1
         return self.ess[np.arange(len(self.ess)), last]
 
-    @property
-    def middle_ancestors(self) -> NDArray[np.float64]:
-        """How many distinct particles halfway (by observed events) still have descendants at the end, [N]."""
-        steps = (~np.isnan(self.ancestors)).sum(1)
-        return self.ancestors[np.arange(len(self.ancestors)), (steps - 1) // 2]
 
-    def complaints(
-        self, observed: StreamSet, log_evidence: NDArray[np.float64], past_is_thin: NDArray[np.bool_]
-    ) -> list[str]:
-        """What is wrong, in words; empty where nothing is."""
-        texts = []
+def complaints(posterior: Posterior) -> Iterator[str]:
+    """What should keep one from trusting an answer, in words; nothing where nothing should."""
+    observed, evidence = posterior.observed, posterior.log_evidence
 
-        def complain(bad: NDArray[np.bool_], what: str, remedy: str) -> None:
-            if bad.any():
-                first = observed.ids[int(np.argmax(bad))]
-                more = f" and {int(bad.sum()) - 1} more" if bad.sum() > 1 else ""
-                texts.append(f"stream {first!r}{more}: {what} {remedy}")
+    def name(bad: NDArray[np.bool_], what: str) -> Iterator[str]:
+        if bad.any():
+            first = observed.ids[int(np.argmax(bad))]
+            more = f" and {int(bad.sum()) - 1} more" if bad.sum() > 1 else ""
+            yield f"stream {first!r}{more}: {what}"
 
-        impossible = ~np.isfinite(log_evidence)
-        complain(
-            impossible,
-            "the model gives what was observed no probability at all, so its particles mean nothing.",
-            "Check the missing rates (a type that is always missing was observed?) and the model's training data.",
-        )
-        fine = ~impossible
-        complain(
-            fine & (self.final_ess < 5),
-            "fewer than 5 effective particles are left at the end.",
-            "Use more particles, or a smoothing proposal trained for these missing rates.",
-        )
-        complain(
-            fine & (self.largest_weight > 0.5), "one particle has more than half of the weight.", "Use more particles."
-        )
-        complain(
-            fine & past_is_thin & (self.final_ess >= 5),
-            "fewer than 5 different guesses of its first half are left: earlier events look surer than they are.",
-            "Use more particles, a smoothing proposal, or (more) moves after sampling.",
-        )
-        with np.errstate(invalid="ignore"):
-            # Compared with the other streams, per observed event: far below the rest means the model is surprised.
-            score = log_evidence / np.maximum(observed.lengths, 1)
-            if fine.sum() >= 20:
-                low, middle = np.quantile(score[fine], [0.25, 0.5])
-                complain(
-                    fine & (score < middle - 8 * max(middle - low, 1e-9)),
-                    "the model finds what was observed far less plausible than in the other streams.",
-                    "Look at it before you trust its imputation.",
-                )
-        return texts
+    impossible = ~np.isfinite(evidence)
+    yield from name(
+        impossible,
+        "the model gives what was observed no probability at all, so its particles mean nothing. Check the missing "
+        "rates (a type that is always missing was observed?) and the model's training data.",
+    )
+    yield from _thin_stretches(posterior, ~impossible)
+    fine = ~impossible
+    with np.errstate(invalid="ignore"):
+        # Compared with the other streams, per observed event: far below the rest means the model is surprised.
+        score = evidence / np.maximum(observed.lengths, 1)
+        if fine.sum() >= 20:
+            low, middle = np.quantile(score[fine], [0.25, 0.5])
+            yield from name(
+                fine & (score < middle - 8 * max(middle - low, 1e-9)),
+                "the model finds what was observed far less plausible than in the other streams. Look at it before "
+                "you trust its imputation.",
+            )
 
 
-def surviving_ancestors(parents: Tensor, steps: Tensor) -> Tensor:
-    """Distinct particles at each meeting that have descendants at the end, [N, S] float64, from parents [N, S, M].
-
-    ``steps`` [N] is the number of meetings of each stream; NaN beyond.
-    """
-    N, S, M = parents.shape
-    result = torch.full((N, S), torch.nan, dtype=torch.float64, device=parents.device)
-    lineage = torch.arange(M, device=parents.device).expand(N, M)
-    for s in range(S - 1, -1, -1):
-        live = s < steps
-        # Who, after the resampling at meeting s, has descendants; then who their parents before it were.
-        lineage = torch.where(live[:, None], parents[:, s].long().gather(1, lineage), lineage)
-        marked = torch.zeros(N, M, dtype=torch.bool, device=parents.device).scatter_(1, lineage, True)
-        result[:, s] = torch.where(live, marked.sum(1), torch.nan)
-    return result
+def _thin_stretches(posterior: Posterior, fine: NDArray[np.bool_]) -> Iterator[str]:
+    """Streams with segments in which events are missing and few families are left, and the longest such stretch."""
+    observed, guesses = posterior.observed, posterior.chosen
+    if posterior.num_particles <= FEW:
+        return
+    expected = guesses.expected_counts(observed).sum(1)
+    families = guesses.effective_families
+    families = families[~np.isnan(families)]  # segment by segment, as the expected counts are
+    thin = (families < FEW) & (expected > 0.1)
+    stream = np.repeat(np.arange(len(observed)), observed.lengths + 1)
+    thin &= fine[stream]
+    if not thin.any():
+        return
+    times = np.bincount(stream[thin], minlength=len(observed))
+    worst = int(np.argmax(times))
+    own = np.flatnonzero(thin & (stream == worst)) - (observed.offsets[worst] + worst)
+    edges = [observed.starts[worst], *observed[worst].times, observed.ends[worst]]
+    since, until = (observed.axis.label(float(t)) for t in (edges[own[0]], edges[own[-1] + 1]))
+    others = int((times > 0).sum()) - 1
+    more = f", and {others} more stream{'s' if others > 1 else ''}" if others else ""
+    yield (
+        f"stream {observed.ids[worst]!r} between {since} and {until}{more}: fewer than {FEW:.0f} independent guesses "
+        "are left there, so that what is imputed looks surer than it is. Use more particles, or a smoother trained for "
+        "these missing rates."
+    )

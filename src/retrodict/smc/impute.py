@@ -7,6 +7,8 @@ from dataclasses import replace
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
+from torch import Tensor
 
 from retrodict import _limits
 from retrodict.errors import ModelError
@@ -15,18 +17,19 @@ from retrodict.events.stream import EventStream
 from retrodict.events.stream_set import StreamSet
 from retrodict.models.quadrature import Integral
 from retrodict.proposals.base import Proposal
-from retrodict.random import stream_keys
-from retrodict.smc.diagnostics import Diagnostics, surviving_ancestors
+from retrodict.random import split, stream_keys
+from retrodict.smc.diagnostics import Diagnostics
 from retrodict.smc.engines import choose
-from retrodict.smc.islands import settle, unite
+from retrodict.smc.genealogy import Paths, trace_back
+from retrodict.smc.guesses import Guesses
+from retrodict.smc.islands import settle, unite_sizes, unite_weights
 from retrodict.smc.options import Options
 from retrodict.smc.particles import Result
 from retrodict.smc.posterior import Posterior, concatenate
 from retrodict.smc.propose import Sampler
-from retrodict.smc.rejuvenate import rejuvenate as move
 from retrodict.smc.sampler import SequentialMonteCarlo, Step
 
-_MUCH = 200_000
+_LAGGED = 7  # a branch of each stream's random numbers: which particles make up the lagged ensemble
 
 
 def impute(
@@ -40,8 +43,7 @@ def impute(
     *,
     sampler: str | Sampler | None = None,
     integral: Integral | None = None,
-    islands: int = 1,
-    rejuvenate: int = 0,
+    islands: int | None = None,
     rows: int | None = None,
     max_events: int = 100_000,
     progress: Callable[[int], None] | None = None,
@@ -50,8 +52,8 @@ def impute(
 
     ``proposal`` is a ``Filtering`` or a trained ``Smoothing``. ``resample`` names a scheme (multinomial, stratified,
     systematic, residual) used when the effective sample size falls below ``ess_threshold`` times the particles; None
-    for none. Against degeneracy, ``islands`` splits the particles into independent runs combined by their evidence, and
-    ``rejuvenate`` is how often every particle is moved afterwards (``smc/rejuvenate.py``); the default is neither.
+    for none. ``islands`` splits the particles into independent runs combined by their evidence (2 by default, where the
+    particles can be halved), so that what one says can be judged by another.
 
     ``engine`` names what runs it (torch, the reference; native, compiled for CPUs; triton, for GPUs), "auto" the
     fastest that can; ``sampler`` how events are drawn from q (thinning, inversion), by default the engine's own;
@@ -62,27 +64,24 @@ def impute(
     nothing is cut silently. ``progress`` is called with the number of streams done.
     """
     options = Options.of(particles, resample, ess_threshold, sampler, integral, max_events)
+    if islands is None:
+        islands = 2 if particles % 2 == 0 else 1
     if not (isinstance(islands, int) and islands > 0 and particles % islands == 0):
         raise ModelError(f"islands must divide the {particles} particles evenly, but is {islands!r}.")
-    if not (isinstance(rejuvenate, int) and rejuvenate >= 0):
-        raise ModelError(f"rejuvenate must be a whole number of moves, but is {rejuvenate!r}.")
     model = proposal.model
     observed = model.matched(observed)
     options = replace(options, particles=particles // islands)
     chosen = choose(engine, proposal, options)
     _ask_memory(observed, proposal, particles)
     parts, done = [], 0
-    at_once = particles * (2 if rejuvenate else 1)
-    rows = rows or (12_800 if rejuvenate else chosen.rows_at_once(proposal))
-    groups = batches_by_length(observed.lengths, max(1, rows // at_once)) or [np.zeros(0, dtype=np.int64)]
+    rows = rows or chosen.rows_at_once(proposal)
+    groups = batches_by_length(observed.lengths, max(1, rows // particles)) or [np.zeros(0, dtype=np.int64)]
     for index in groups:
         batch = make_batch(observed, index, dtype=model.dtype, device=model.device)
         keys = stream_keys(seed, [observed.ids[i] for i in index]).to(model.device)
         settled, own_keys = settle(batch, keys, islands)
-        run = unite(chosen.run(settled, proposal, own_keys, options), islands)
-        if rejuvenate:
-            run = move(batch, run, proposal, keys, rejuvenate, options)
-        parts.append(_posterior(observed[index], run, proposal))
+        run = chosen.run(settled, proposal, own_keys, options)
+        parts.append(_posterior(observed[index], run, own_keys, islands, proposal))
         done += len(index)
         if progress is not None:
             progress(done)
@@ -133,31 +132,27 @@ def _ask_memory(observed: StreamSet, proposal: Proposal, particles: int) -> None
     )
 
 
-def _posterior(observed: StreamSet, run: Result, proposal: Proposal) -> Posterior:
-    sample, trace = run
-    kept = torch.arange(sample.times.shape[2], device=sample.times.device) < sample.counts[..., None]
-    log_weights = sample.log_weights.double()
-    dead = ~torch.isfinite(log_weights.amax(1, keepdim=True))
-    weights = torch.softmax(torch.where(dead, 0.0, log_weights), 1).cpu().numpy()
-    # Many small steps: small arrays are faster on the CPU, large ones stay on the device.
-    parents = trace.parents if trace.parents.numel() > _MUCH else trace.parents.cpu()
-    steps = (~trace.ess.isnan()).sum(1).to(parents.device)
-    diagnostics = Diagnostics(
-        trace.ess.cpu().numpy(),
-        surviving_ancestors(parents, steps).cpu().numpy(),
-        trace.resampled.sum(1).cpu().numpy(),
-        weights.max(1),
-        np.full(len(weights), np.nan) if trace.accepted is None else trace.accepted.cpu().numpy(),
-    )
-    counts = sample.counts.cpu().numpy()
-    shift = np.repeat(observed.starts, counts.sum(1))
+def _posterior(observed: StreamSet, run: Result, keys: Tensor, islands: int, proposal: Proposal) -> Posterior:
+    """What B streams' islands drew, B I runs, as the posterior of B streams."""
+    stream = torch.arange(len(run.log_evidence), device=run.log_evidence.device)
+    final = run.trace.log_weights[stream, run.steps - 1]
+    weights, log_evidence = unite_weights(final, run.log_evidence, islands)
+    ess = unite_sizes(run.trace.ess, weights, islands)
+    full, lagged, reach = trace_back(run, split(keys, _LAGGED))
+    B, M = weights.shape
+    resamplings = run.trace.resampled.view(B, islands, -1).any(1).sum(1)
+
+    def guesses(paths: Paths, weights: NDArray[np.float64]) -> Guesses:
+        starts = np.repeat(observed.starts, paths.counts.reshape(B, -1).sum(1))
+        offsets = np.concatenate([[0], np.cumsum(paths.counts.reshape(-1))])
+        return Guesses(paths.times + starts, paths.types, offsets, weights, paths.families.reshape(B, islands, -1))
+
+    ahead = (reach - np.arange(reach.shape[1])).reshape(B, islands, -1).min(1, initial=reach.shape[1])
     return Posterior(
         observed,
-        sample.times[kept].cpu().numpy() + shift,
-        sample.types[kept].cpu().numpy(),
-        np.concatenate([[0], np.cumsum(counts.reshape(-1))]),
-        weights,
-        sample.log_evidence.cpu().numpy(),
-        diagnostics,
+        guesses(full, weights.cpu().numpy()),
+        guesses(lagged, np.full((B, M), 1.0 / M)),
+        log_evidence.cpu().numpy(),
+        Diagnostics(ess.cpu().numpy(), ahead, resamplings.cpu().numpy()),
         proposal.model,
     )

@@ -1,23 +1,26 @@
 """Islands: independent runs for the same stream, combined by their evidence.
 
-Within an island all particles soon descend from few; islands never share an ancestor. An island's particles count in
-proportion to its evidence, an unbiased estimate of p(x), so that the whole is a valid weighted sample again, and the
-mean of the evidences is unbiased too.
+Within an island all particles soon descend from few; islands never share an ancestor, so that each can judge what the
+others say (``smc/choice.py``). An island's particles count in proportion to its evidence, an unbiased estimate of p(x),
+so that the whole is a valid weighted sample again, and the mean of the evidences is unbiased too. In the lagged
+ensemble (``smc/genealogy.py``) islands count alike: evidence of the far past and future says nothing of a segment.
 """
 
 from __future__ import annotations
 
 from dataclasses import fields
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
 from retrodict.events.batch import Batch
 from retrodict.random import split
-from retrodict.smc.particles import Result, Sample, Trace
 from retrodict.smc.resampling import effective_size, log_mean
 
 _ISLANDS = 1_000_000  # island j > 0 has this branch, plus j, of a stream's random numbers; island 0 has its own
+Numbers = NDArray[np.float64]
 
 
 def settle(observed: Batch, keys: Tensor, islands: int) -> tuple[Batch, Tensor]:
@@ -31,27 +34,24 @@ def settle(observed: Batch, keys: Tensor, islands: int) -> tuple[Batch, Tensor]:
     return repeated, own.reshape(-1)
 
 
-def unite(run: Result, islands: int) -> Result:
-    """The runs of each stream's islands as one run with all of their particles."""
+def unite_weights(log_weights: Tensor, log_evidence: Tensor, islands: int) -> tuple[Tensor, Tensor]:
+    """Weights [B, M] that add up to one, and log evidence [B], of B streams whose islands have [B I, M / I] and [B I].
+
+    Particles of streams that are impossible, whose weights are all zero, count alike.
+    """
+    evidence, shares = log_evidence.view(-1, islands), log_weights
+    if islands > 1:
+        shares = torch.log_softmax(log_weights, 1).view(len(evidence), islands, -1) + evidence[..., None]
+        shares = torch.where(torch.isnan(shares), -torch.inf, shares).flatten(1)
+    dead = ~torch.isfinite(shares.amax(1, keepdim=True)) if shares.numel() else shares.isnan()
+    return torch.softmax(torch.where(dead, 0.0, shares), 1), log_mean(evidence)
+
+
+def unite_sizes(ess: Tensor, weights: Tensor, islands: int) -> Tensor:
+    """Effective sample sizes [B, S] from those of the islands [B I, S]; at the end that of all weights [B, M]."""
     if islands == 1:
-        return run
-    sample, trace = run
-    B, M, S, C = len(sample.counts) // islands, sample.counts.shape[1], trace.ess.shape[1], sample.times.shape[2]
-    evidence = sample.log_evidence.view(B, islands)
-    shares = torch.log_softmax(sample.log_weights, 1).view(B, islands, M) + evidence[..., None]
-    weights = torch.where(torch.isnan(shares), -torch.inf, shares).reshape(B, islands * M)
-    offsets = (torch.arange(islands, device=evidence.device) * M)[None, :, None, None]
-    parents = (trace.parents.view(B, islands, S, M) + offsets).transpose(1, 2).reshape(B, S, islands * M)
-    ess = trace.ess.view(B, islands, S).sum(1)
-    last = (~torch.isnan(ess)).sum(1) - 1
-    ess[torch.arange(B, device=ess.device), last] = effective_size(weights)
-    return Result(
-        Sample(
-            times=sample.times.view(B, islands * M, C),
-            types=sample.types.view(B, islands * M, C),
-            counts=sample.counts.view(B, islands * M),
-            log_weights=weights,
-            log_evidence=log_mean(evidence),
-        ),
-        Trace(ess, parents.to(trace.parents.dtype), trace.resampled.view(B, islands, S).any(1)),
-    )
+        return ess
+    total = ess.view(-1, islands, ess.shape[1]).sum(1)
+    last = (~torch.isnan(total)).sum(1) - 1
+    total[torch.arange(len(total), device=total.device), last] = effective_size(weights.log())
+    return total

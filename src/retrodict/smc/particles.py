@@ -23,20 +23,64 @@ class Sample(NamedTuple):
     log_evidence: Tensor  # [B] float64: the estimate of log p(x)
 
 
-class Trace(NamedTuple):
-    """How a run went, only looked at: S - 1 observed events and the end."""
+class Forest(NamedTuple):
+    """All missing events ever drawn, by particles that died as well: each knows the one before it.
 
-    ess: Tensor  # [B, S] float64: effective sample size there, before resampling; NaN beyond a stream's end
-    parents: Tensor  # [B, S, M] int32: the particle that each particle was copied from there; itself where it was not
-    resampled: Tensor  # [B, S]: whether particles were resampled there
-    accepted: Tensor | None = None  # [B]: share of moves accepted, where particles were moved afterwards
+    A particle is the path that ends at its head, so that resampling copies heads alone.
+    """
+
+    times: Tensor  # [E] float64: since the start of the stream
+    types: Tensor  # [E] int32
+    before: Tensor  # [E] int32: the event before, of the same stream; -1 for none
+
+
+class Trace(NamedTuple):
+    """How a run went at S - 1 observed events and at the end; what lies beyond a stream's end means nothing.
+
+    Everything is as it was before resampling: particle m drew segment s from ``parents[s - 1]`` [m]'s past.
+    """
+
+    ess: Tensor  # [B, S] float64: effective sample size; NaN beyond a stream's end
+    parents: Tensor  # [B, S, M] int32: the particle that each particle was copied from; itself where it was not
+    resampled: Tensor  # [B, S]: whether particles were resampled
+    log_weights: Tensor  # [B, S, M] float64: since the last resampling, the observed event included
+    heads: Tensor  # [B, S, M] int32: each particle's last event in the forest; -1 for none
 
 
 class Result(NamedTuple):
-    """What an engine gives back."""
+    """What an engine gives back: everything that was drawn, who descends from whom, and the evidence."""
 
-    sample: Sample
+    forest: Forest
     trace: Trace
+    log_evidence: Tensor  # [B] float64: the estimate of log p(x)
+
+    @property
+    def steps(self) -> Tensor:
+        """The number of segments of each stream, [B]."""
+        return (~torch.isnan(self.trace.ess)).sum(1)
+
+    @property
+    def sample(self) -> Sample:
+        """The particles that are left at the end."""
+        stream, last = torch.arange(len(self.log_evidence), device=self.log_evidence.device), self.steps - 1
+        log_weights, heads = self.trace.log_weights[stream, last], self.trace.heads[stream, last]
+        return Sample(*unroll(self.forest, heads), log_weights, self.log_evidence)
+
+
+def unroll(forest: Forest, heads: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    """The events of paths that end at ``heads`` [B, M], in order of time: times, types [B, M, C] and counts [B, M]."""
+    if not len(forest.times):
+        empty = torch.zeros(*heads.shape, 1, dtype=torch.float64, device=heads.device)
+        return empty, empty.long(), torch.zeros_like(heads, dtype=torch.int64)
+    path, at = [], heads.long()
+    while bool((at >= 0).any()):
+        path.append(at)
+        at = torch.where(at >= 0, forest.before[at.clamp(min=0)].long(), -1)
+    backwards = torch.stack(path or [at], -1)
+    counts = (backwards >= 0).sum(-1)
+    place = (counts[..., None] - 1 - torch.arange(backwards.shape[-1], device=heads.device)).clamp(min=0)
+    events = backwards.gather(-1, place).clamp(min=0)
+    return forest.times[events], forest.types[events].long(), counts
 
 
 @dataclass
@@ -48,14 +92,15 @@ class Particles:
 
     state: Any  # the model's state after each row's last event, observed or missing
     history: History  # the mechanism's summary of each row's events, a tuple of tensors [R, ...]
-    times: Tensor  # [R, C] float64: when the missing events drawn so far happened
-    types: Tensor  # [R, C] int64: their types
-    counts: Tensor  # [R] int64: how many there are
+    drawn: list[Forest]  # the missing events drawn so far, in pieces
+    heads: Tensor  # [R] int32: the last of each row's events in the forest; -1 for none
+    counts: Tensor  # [R] int64: how many events each row has
     log_weights: Tensor  # [R] float64: log weights since the last resampling
     log_evidence: Tensor  # [B] float64: log of the mean weights that resampling has replaced, added up
     now: Tensor  # [R] float64: how far each row has been looked through
     rounds: Tensor  # [R] int64: how often each row was asked for its next event, which numbers its random draws
     window: Tensor  # [R] float64: how far the next thinning bound should reach
+    size: int = 0  # how many events were drawn
 
     @classmethod
     def begin(cls, streams: int, particles: int, state: Any, history: History, device: torch.device) -> Particles:
@@ -66,8 +111,8 @@ class Particles:
         return cls(
             state=state,
             history=history,
-            times=torch.zeros(rows, 8, dtype=torch.float64, device=device),
-            types=torch.zeros(rows, 8, dtype=torch.int64, device=device),
+            drawn=[],
+            heads=torch.full_like(none, -1, dtype=torch.int32),
             counts=none,
             log_weights=zeros,
             log_evidence=torch.zeros(streams, dtype=torch.float64, device=device),
@@ -77,15 +122,13 @@ class Particles:
         )
 
     def append(self, rows: Tensor, types: Tensor, times: Tensor) -> None:
-        """Add a missing event to each of ``rows``; buffers grow as needed."""
+        """Add a missing event to each of ``rows``."""
         if not len(rows):
             return
-        at = self.counts[rows]
-        if int(at.max()) >= self.times.shape[1]:
-            self.times = torch.cat([self.times, torch.zeros_like(self.times)], 1)
-            self.types = torch.cat([self.types, torch.zeros_like(self.types)], 1)
-        self.times[rows, at], self.types[rows, at] = times, types
+        self.drawn.append(Forest(times, types.to(torch.int32), self.heads[rows]))
+        self.heads[rows] = self.size + torch.arange(len(rows), dtype=torch.int32, device=rows.device)
         self.counts[rows] += 1
+        self.size += len(rows)
 
     def remember(self, rows: Tensor, state: Any, history: History) -> None:
         """Replace the states and summaries of ``rows``, after they have read an event."""
@@ -96,15 +139,24 @@ class Particles:
     def copy_rows(self, rows: Tensor, parents: Tensor) -> None:
         """Let ``rows`` become copies of ``parents``: history, state and events move together."""
         self.state = put(self.state, rows, take(self.state, parents))
-        self.times[rows], self.types[rows] = self.times[parents], self.types[parents]
-        self.counts[rows] = self.counts[parents]
+        self.heads[rows], self.counts[rows] = self.heads[parents], self.counts[parents]
         self.window[rows] = self.window[parents]
         for field in self.history:
             field[rows] = field[parents]
 
+    @property
+    def forest(self) -> Forest:
+        """All events drawn so far."""
+        if not self.drawn:
+            return Forest(self.now[:0], self.heads[:0], self.heads[:0])
+        self.drawn = [Forest(*map(torch.cat, zip(*self.drawn, strict=True)))]
+        return self.drawn[0]
+
+    def by_stream(self, field: Tensor) -> Tensor:
+        """A field [R] as [B, M]."""
+        return field.view(len(self.log_evidence), -1) if len(self.log_evidence) else field.view(0, 1)
+
     def sample(self) -> Sample:
         """The particles by stream, with the estimate of log p(x) so far."""
-        shape = (len(self.log_evidence), -1) if len(self.log_evidence) else (0, 1)
-        times, types = (x.view(*shape, x.shape[1]) for x in (self.times, self.types))
-        weights = self.log_weights.view(shape)
-        return Sample(times, types, self.counts.view(shape), weights, self.log_evidence + log_mean(weights))
+        weights = self.by_stream(self.log_weights)
+        return Sample(*unroll(self.forest, self.by_stream(self.heads)), weights, self.log_evidence + log_mean(weights))

@@ -10,7 +10,7 @@ import os
 import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -23,7 +23,9 @@ from retrodict.events.stream import EventStream
 from retrodict.events.stream_set import StreamSet, describe_types
 from retrodict.models.base import Model
 from retrodict.models.simulate import simulate
-from retrodict.smc.diagnostics import Diagnostics
+from retrodict.smc.choice import prefers_lagged
+from retrodict.smc.diagnostics import Diagnostics, complaints
+from retrodict.smc.guesses import Guesses, join
 from retrodict.smc.posterior_folder import read_posterior, save_posterior
 
 if TYPE_CHECKING:
@@ -32,13 +34,18 @@ if TYPE_CHECKING:
 
 @dataclass(eq=False, repr=False)
 class Posterior:
-    """M weighted particles for each of N observed streams, with E missing events in all."""
+    """M weighted particles for each of N observed streams.
+
+    ``full`` are the particles of Algorithm 1. Where few of them differ in a segment, they seem surer than they are;
+    ``lagged`` then knows better: it takes less of the future into account, but never few different guesses
+    (``smc/genealogy.py``). Questions about a window of time are answered by whichever of the two an independent run
+    finds more plausible (``chosen``); questions about whole streams, such as ``expectation`` and ``forecast``, by
+    ``full``, whose guesses are never put together from several.
+    """
 
     observed: StreamSet  # the N streams
-    event_times: NDArray[np.float64]  # [E]: when missing events happened
-    event_types: NDArray[np.int64]  # [E]: their types
-    offsets: NDArray[np.int64]  # [N M + 1]: particle m of stream i owns events offsets[i M + m] : offsets[i M + m + 1]
-    all_weights: NDArray[np.float64]  # [N, M]: they add up to one for each stream
+    full: Guesses  # the particles of Algorithm 1, weighed at the end
+    lagged: Guesses  # equally weighted guesses, each stretch of time weighed while families last
     log_evidence: NDArray[np.float64]  # [N]: log p(observed)
     diagnostics: Diagnostics  # how far to trust it
     model: Model | None = None  # what to forecast with
@@ -46,90 +53,74 @@ class Posterior:
     @property
     def num_particles(self) -> int:
         """M."""
-        return self.all_weights.shape[1]
+        return self.full.weights.shape[1]
+
+    @cached_property
+    def chosen(self) -> Guesses:
+        """``full`` or ``lagged``: what expected counts of one island fit those of the other better (cross-fit)."""
+        return self.lagged if prefers_lagged(self.full, self.lagged, self.observed) else self.full
 
     def __len__(self) -> int:
         return len(self.observed)
 
     def __repr__(self) -> str:
-        return f"<Posterior: {len(self)} streams, {self.num_particles} particles each, {len(self.event_times)} events>"
+        return f"<Posterior: {len(self)} streams, {self.num_particles} particles each, {len(self.full.event_times)} events>"
 
     def particles(self, i: int) -> list[EventStream]:
         """The missing events of stream i according to each particle."""
-        i = range(len(self))[i]
-        start, end = float(self.observed.starts[i]), float(self.observed.ends[i])
-        spans = self.offsets[i * self.num_particles : (i + 1) * self.num_particles + 1]
-        return [
-            EventStream.trusted(self.event_times[a:b], self.event_types[a:b], start, end, self.observed.ids[i])
-            for a, b in pairwise(spans)
-        ]
+        return self.full.of(self.observed, i)
 
     def weights(self, i: int) -> NDArray[np.float64]:
         """The weights of stream i's particles, [M]; they add up to one."""
-        return self.all_weights[i]
+        return self.full.weights[i]
 
     def expected_count(
         self, type: str | int | None = None, start: float | None = None, end: float | None = None
     ) -> NDArray[np.float64]:
         """Expected number of missing events of a type (any, if None) in [start, end], for each stream, [N]."""
-        return (self.all_weights * self._counts(type, start, end)).sum(1)
+        return (self.chosen.weights * self._counts(self.chosen, type, start, end)).sum(1)
 
     def probability(
         self, type: str | int | None = None, start: float | None = None, end: float | None = None
     ) -> NDArray[np.float64]:
-        """Probability that at least one event of a type went missing in [start, end], for each stream, [N]."""
-        return (self.all_weights * (self._counts(type, start, end) > 0)).sum(1)
+        """Probability that at least one event of a type went missing in [start, end], for each stream, [N].
+
+        Without ``start`` and ``end`` this is a question about whole streams, which ``full`` answers.
+        """
+        guesses = self.full if start is None and end is None else self.chosen
+        return (guesses.weights * (self._counts(guesses, type, start, end) > 0)).sum(1)
 
     def intensity(self, grid: ArrayLike) -> NDArray[np.float64]:
         """Expected missing events per unit of time between consecutive grid times [G+1]: [N, G, K]."""
         edges = np.asarray(grid, dtype=np.float64)
         if edges.ndim != 1 or len(edges) < 2 or (np.diff(edges) <= 0).any():
             raise DataError("the grid is not an increasing list of times", remedy="pass e.g. np.linspace(0, 24, 97)")
-        cell = np.searchsorted(edges, self.event_times, side="right") - 1
+        guesses = self.chosen
+        cell = np.searchsorted(edges, guesses.event_times, side="right") - 1
         inside = (cell >= 0) & (cell < len(edges) - 1)
         result = np.zeros((len(self), len(edges) - 1, self.observed.num_types))
-        particle = self._particle_of_event()[inside]
-        where = (particle // self.num_particles, cell[inside], self.event_types[inside])
-        np.add.at(result, where, self.all_weights.reshape(-1)[particle])
+        guess = guesses.guess_of_event()[inside]
+        where = (guess // self.num_particles, cell[inside], guesses.event_types[inside])
+        np.add.at(result, where, guesses.weights.reshape(-1)[guess])
         return result / np.diff(edges)[:, None]
-
-    def distinct_histories(self, time: float | ArrayLike) -> NDArray[np.int64]:
-        """How many different guesses there are of what is missing up to ``time`` (one, or one a stream), [N].
-
-        Particles that share their early events say the same thing several times: where few are distinct, do not trust
-        how sure they seem. (Guesses that nothing is missing there count as one; those of no weight do not count.)
-        """
-        given = np.asarray(time, dtype=np.float64)
-        if given.shape not in ((), (len(self),)):
-            raise DataError(
-                f"{given.size} times were given for {len(self)} streams", remedy="give one, or one a stream"
-            )
-        until = np.broadcast_to(given, len(self))
-        result = np.zeros(len(self), dtype=np.int64)
-        for i in range(len(self)):
-            spans = self.offsets[i * self.num_particles : (i + 1) * self.num_particles + 1]
-            seen = set()
-            for (a, b), weight in zip(pairwise(spans), self.all_weights[i], strict=True):
-                if weight == 0:
-                    continue
-                early = a + int(np.searchsorted(self.event_times[a:b], until[i], side="right"))
-                seen.add((self.event_times[a:early].tobytes(), self.event_types[a:early].tobytes()))
-            result[i] = len(seen)
-        return result
 
     def expectation(self, f: Callable[[EventStream], float]) -> NDArray[np.float64]:
         """E f(z), f being given the missing events of a particle, for each stream, [N] (equation 4)."""
         return np.array([self.weights(i) @ [float(f(z)) for z in self.particles(i)] for i in range(len(self))])
 
-    def draws(self, count: int = 1, seed: int = 0) -> list[StreamSet]:
-        """``count`` draws of the missing events of all streams, each equally likely: particles picked by weight."""
-        generator = np.random.default_rng(seed)
-        cumulative = self.all_weights.cumsum(1)
+    def draws(
+        self, count: int = 1, seed: int = 0, ensemble: Literal["chosen", "full", "lagged"] = "chosen"
+    ) -> list[StreamSet]:
+        """``count`` draws of the missing events of all streams, each equally likely: guesses picked by weight."""
+        guesses: Guesses = getattr(self, ensemble)
+        generator, o = np.random.default_rng(seed), self.observed
+        cumulative = guesses.weights.cumsum(1)
         sets = []
         for _ in range(count):
             u = generator.random((len(self), 1)) * cumulative[:, -1:]
             chosen = (cumulative <= u).sum(1).clip(max=self.num_particles - 1)
-            sets.append(self._select(np.arange(len(self)) * self.num_particles + chosen))
+            events = guesses.take(np.arange(len(self)) * self.num_particles + chosen)
+            sets.append(StreamSet.trusted(*events, o.starts, o.ends, o.ids, o.types, axis=o.axis))
         return sets
 
     def complete(self, missing: StreamSet) -> StreamSet:
@@ -152,7 +143,7 @@ class Posterior:
                 name = f"{self.observed.ids[i]}/{m}"
                 histories.append(EventStream.trusted(times[order], types[order], z.start, z.end, name))
         history = StreamSet(histories, types=self.observed.types, axis=self.observed.axis)
-        return simulate(self.model, history=history, end=until, seed=seed), self.all_weights
+        return simulate(self.model, history=history, end=until, seed=seed), self.full.weights
 
     def consensus(
         self, cost: float | tuple[float, float], method: Literal["exact", "local"] = "exact", **options: Any
@@ -174,13 +165,14 @@ class Posterior:
         """One row for each event of each particle: stream, draw, weight, time, type; of streams ``start:stop``."""
         import pandas as pd
 
+        guesses = self.chosen
         first, last, _ = slice(start, stop).indices(len(self))
-        spans = self.offsets[first * self.num_particles : last * self.num_particles + 1]
+        spans = guesses.offsets[first * self.num_particles : last * self.num_particles + 1]
         events = slice(spans[0], spans[-1])
         particle = np.repeat(np.arange(first * self.num_particles, last * self.num_particles), np.diff(spans))
         ids = np.empty(len(self), dtype=object)
         ids[:] = self.observed.ids
-        time: Any = self.event_times[events]
+        time: Any = guesses.event_times[events]
         if self.observed.axis.is_calendar:
             instants = pd.to_datetime(self.observed.axis.to_instants(time), utc=True)
             zone = self.observed.axis.timezone
@@ -189,9 +181,9 @@ class Posterior:
             {
                 "stream": ids[particle // self.num_particles],
                 "draw": particle % self.num_particles,
-                "weight": self.all_weights.reshape(-1)[particle],
+                "weight": guesses.weights.reshape(-1)[particle],
                 "time": time,
-                "type": pd.Categorical.from_codes(self.event_types[events], categories=pd.Index(self.observed.types)),
+                "type": pd.Categorical.from_codes(guesses.event_types[events], categories=pd.Index(self.observed.types)),
             }
         )
 
@@ -210,34 +202,21 @@ class Posterior:
 
     def warn(self) -> None:
         """Say in words, as one notice each, what should keep you from trusting the answer."""
-        for text in self.diagnostics.complaints(self.observed, self.log_evidence, self._past_is_thin()):
+        for text in complaints(self):
             warnings.warn(text, DataNotice, stacklevel=3)
 
-    def _past_is_thin(self) -> NDArray[np.bool_]:
-        """Whether fewer than 5 particles of halfway live on; after moves, whether fewer than 5 of them differ, [N]."""
-        half = self.observed.starts + 0.5 * self.observed.durations
-        particle = self._particle_of_event()
-        early = particle[self.event_times <= half[particle // self.num_particles]]
-        counts = np.bincount(early, minlength=self.all_weights.size).reshape(self.all_weights.shape)
-        something = (self.all_weights * counts).sum(1) >= 1  # where nothing is missing, all guesses are alike
-        moved = ~np.isnan(self.diagnostics.accepted)
-        thin = np.where(moved, self.distinct_histories(half) < 5, self.diagnostics.middle_ancestors < 5)
-        return something & thin & (self.num_particles >= 10)
-
-    def _particle_of_event(self) -> NDArray[np.int64]:
-        return np.repeat(np.arange(len(self.offsets) - 1), np.diff(self.offsets))
-
-    def _counts(self, type: str | int | None, start: float | None, end: float | None) -> NDArray[np.int64]:
-        """Events of a type in [start, end] in each particle, [N, M]."""
-        keep = np.ones(len(self.event_times), dtype=bool)
+    def _counts(
+        self, guesses: Guesses, type: str | int | None, start: float | None, end: float | None
+    ) -> NDArray[np.int64]:
+        """Events of a type in [start, end] in each guess, [N, M]."""
+        keep = np.ones(len(guesses.event_times), dtype=bool)
         if type is not None:
-            keep &= self.event_types == self._type_index(type)
+            keep &= guesses.event_types == self._type_index(type)
         if start is not None:
-            keep &= self.event_times >= start
+            keep &= guesses.event_times >= start
         if end is not None:
-            keep &= self.event_times <= end
-        counts = np.bincount(self._particle_of_event()[keep], minlength=self.all_weights.size)
-        return counts.reshape(self.all_weights.shape)
+            keep &= guesses.event_times <= end
+        return guesses.counts(keep)
 
     def _type_index(self, type: str | int) -> int:
         types = self.observed.types
@@ -247,16 +226,6 @@ class Posterior:
             return type
         raise DataError(f"unknown type {type!r}; known types are {describe_types(types)}", remedy="name one of these")
 
-    def _select(self, particles: NDArray[np.int64]) -> StreamSet:
-        """The streams made of one particle each."""
-        counts = np.diff(self.offsets)[particles]
-        offsets = np.concatenate([[0], np.cumsum(counts)])
-        events = np.repeat(self.offsets[particles] - offsets[:-1], counts) + np.arange(offsets[-1])
-        o = self.observed
-        return StreamSet.trusted(
-            self.event_times[events], self.event_types[events], offsets, o.starts, o.ends, o.ids, o.types, axis=o.axis
-        )
-
 
 def load_posterior(directory: str | os.PathLike[str]) -> Posterior:
     """Read a posterior that ``Posterior.save`` wrote; it has no model to forecast with until one is set."""
@@ -265,18 +234,10 @@ def load_posterior(directory: str | os.PathLike[str]) -> Posterior:
 
 def concatenate(parts: Sequence[Posterior], observed: StreamSet, order: NDArray[np.int64]) -> Posterior:
     """Posteriors of parts of a set, put together in the order of the set."""
-    M = parts[0].num_particles
-    counts = np.concatenate([np.diff(p.offsets) for p in parts])
-    starts = np.concatenate([[0], np.cumsum(counts)])[:-1]
-    rows = (order[:, None] * M + np.arange(M)).reshape(-1)
-    offsets = np.concatenate([[0], np.cumsum(counts[rows])])
-    events = np.repeat(starts[rows] - offsets[:-1], counts[rows]) + np.arange(offsets[-1])
     return Posterior(
         observed,
-        np.concatenate([p.event_times for p in parts])[events],
-        np.concatenate([p.event_types for p in parts])[events],
-        offsets,
-        np.concatenate([p.all_weights for p in parts])[order],
+        join([p.full for p in parts], order),
+        join([p.lagged for p in parts], order),
         np.concatenate([p.log_evidence for p in parts])[order],
         Diagnostics.concatenate([p.diagnostics for p in parts], order),
         parts[0].model,

@@ -43,6 +43,8 @@ class Info(NamedTuple):
     ess: Tensor  # [B] float64: effective sample size before resampling; NaN for streams that ended before
     parents: Tensor  # [B, M] int32: the particle that each particle was copied from; itself where it was not
     resampled: Tensor  # [B]: whether particles were resampled
+    log_weights: Tensor  # [B, M] float64: before resampling
+    heads: Tensor  # [B, M] int32: each particle's last missing event in the forest, before resampling
 
 
 class Step(NamedTuple):
@@ -89,16 +91,19 @@ class SequentialMonteCarlo:
             seen = streams[self.counts[streams] > i]  # the others have come to T
             self.observe(i, seen)
             ess = self.effective_sizes(streams)
+            before = [self.particles.by_stream(x).clone() for x in (self.particles.log_weights, self.particles.heads)]
             low = seen[self.is_low(ess[seen])]
             parents = self.resample(i, low)
             self.read(i, seen)
             resampled = torch.zeros_like(ess, dtype=torch.bool).index_fill(0, low, True)
-            yield Step(i, self.particles, Info(ess, parents, resampled))
+            yield Step(i, self.particles, Info(ess, parents, resampled, *before))
 
     def run(self) -> Result:
-        """All steps: the particles with what is left in their weights, and the evidence (line 11)."""
+        """All steps: what was drawn, and the evidence (line 11)."""
         infos = [step.info for step in self.steps()]
-        return Result(self.particles.sample(), Trace(*(torch.stack(field, 1) for field in zip(*infos, strict=True))))
+        trace = Trace(*(torch.stack(field, 1) for field in zip(*infos, strict=True)))
+        p = self.particles
+        return Result(p.forest, trace, p.log_evidence + log_mean(p.by_stream(p.log_weights)))
 
     def draw_start(self) -> None:
         """Where the model has an atom at the start and nothing was observed there, draw what happened."""

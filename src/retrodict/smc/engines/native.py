@@ -26,7 +26,7 @@ from retrodict.proposals.base import Proposal
 from retrodict.proposals.filtering import Filtering
 from retrodict.proposals.smoothing import Smoothing
 from retrodict.smc.options import EIGHT_NODES, Options, runaway_message
-from retrodict.smc.particles import Result, Sample, Trace
+from retrodict.smc.particles import Forest, Result, Trace
 from retrodict.smc.propose import Inversion, Thinning
 from retrodict.smc.resampling import Scheme, multinomial, residual, stratified, systematic
 
@@ -101,11 +101,11 @@ class NativeEngine:
     def run(self, observed: Batch, proposal: Proposal, keys: Tensor, options: Options) -> Result:
         """Algorithm 1."""
         B, M, S = len(keys), options.particles, observed.times.shape[1] + 1
-        counts, log_weights = np.zeros((B, M), np.int64), np.zeros((B, M))
         log_evidence, ess = np.zeros(B), np.full((B, S), np.nan)
         parents = np.tile(np.arange(M, dtype=np.int32), (B, S, 1))
-        resampled = np.zeros((B, S), np.bool_)
-        results = _built().Results(counts, log_weights, log_evidence, ess, parents, resampled)
+        resampled, log_weights = np.zeros((B, S), np.bool_), np.zeros((B, S, M))
+        heads = np.full((B, S, M), -1, np.int32)
+        results = _built().Results(log_evidence, ess, parents, resampled, log_weights, heads)
         model, future = self._weights(proposal)
         batch = _batch(observed, keys, proposal.model.start_atom is not None)
         threads = torch.get_num_threads()
@@ -113,11 +113,12 @@ class NativeEngine:
         histories = _built().sweep(model, future, _settings(proposal, options), batch, results, group, threads)
         if histories.runaway:
             raise RunawayError(runaway_message(options.max_events))
-        width = max(int(counts.max(initial=0)), 1)
-        times, types = np.zeros((B, M, width)), np.zeros((B, M, width), np.int64)
-        histories.write(times, types)
-        sample = (times, types, counts, log_weights, log_evidence)
-        return Result(Sample(*map(torch.from_numpy, sample)), Trace(*map(torch.from_numpy, (ess, parents, resampled))))
+        E = histories.size
+        times, types, before = np.zeros(E), np.zeros(E, np.int32), np.zeros(E, np.int32)
+        histories.write(times, types, before, heads)
+        forest = Forest(*map(torch.from_numpy, (times, types, before)))
+        trace = Trace(*map(torch.from_numpy, (ess, parents, resampled, log_weights, heads)))
+        return Result(forest, trace, torch.from_numpy(log_evidence))
 
     def _weights(self, proposal: Proposal) -> tuple[Any, Any]:
         """The packed weights of a proposal's model and of its view of the future, kept until they change."""
