@@ -27,8 +27,8 @@ def test_a_seed_gives_the_same_particles_as_on_the_cpu(kind, smooth, sampler):
     if smooth:
         proposal = Smoothing(model, mechanism, 6, mixing=0)
         torch.nn.init.normal_(proposal.readout, std=0.3)
-    here = impute(observed, proposal, particles=20, seed=2, sampler=sampler)
-    there = impute(observed, proposal.cuda(), particles=20, seed=2, sampler=sampler)
+    here = impute(observed, proposal, particles=20, seed=2, sampler=sampler, engine="torch")
+    there = impute(observed, proposal.cuda(), particles=20, seed=2, sampler=sampler, engine="torch")
     np.testing.assert_array_equal(there.event_types, here.event_types)
     np.testing.assert_allclose(there.event_times, here.event_times, rtol=0, atol=1e-9)
     np.testing.assert_allclose(there.all_weights, here.all_weights, rtol=0, atol=1e-9)
@@ -41,8 +41,8 @@ def test_every_mechanism_runs_on_the_gpu(name, sampler):
     model, mechanism = example_model("hawkes"), EXAMPLES[name].mechanism
     observed, _ = mechanism.censor(simulate(model, 10, end=3.0, seed=1), seed=1)
     proposal = Filtering(model, mechanism)
-    here = impute(observed, proposal, particles=20, seed=2, sampler=sampler)
-    there = impute(observed, proposal.cuda(), particles=20, seed=2, sampler=sampler)
+    here = impute(observed, proposal, particles=20, seed=2, sampler=sampler, engine="torch")
+    there = impute(observed, proposal.cuda(), particles=20, seed=2, sampler=sampler, engine="torch")
     np.testing.assert_array_equal(there.event_types, here.event_types)
     np.testing.assert_allclose(there.event_times, here.event_times, rtol=0, atol=1e-9)
     np.testing.assert_allclose(there.log_evidence, here.log_evidence, rtol=0, atol=1e-9)

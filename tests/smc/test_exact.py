@@ -50,7 +50,7 @@ def test_poisson_missing_events_are_poisson(sampler, engine):
         observed, Filtering(model, mechanism), particles=2000, resample=None, sampler=sampler, engine=engine
     )
     for k, mean in ((0, 1.5), (2, 6.0)):
-        counts = posterior._counts(k, None, None).reshape(-1)
+        counts = posterior._counts(posterior.full, k, None, None).reshape(-1)
         top = int(mean + 4 * math.sqrt(mean))
         seen = np.bincount(np.minimum(counts, top), minlength=top + 1)
         pmf = stats.poisson.pmf(np.arange(top), mean)

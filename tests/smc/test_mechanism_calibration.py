@@ -5,6 +5,8 @@ Events of every type go missing, also those that others go missing after.
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import torch
@@ -15,6 +17,7 @@ from retrodict.events.stream_set import StreamSet
 from retrodict.missingness import After, ByType, Custom, Missingness, ReportingDelay, TimeVarying, Windows
 from retrodict.models.simulate import simulate
 from retrodict.proposals import Filtering, Smoothing
+from retrodict.smc.guesses import Guesses
 from retrodict.smc.impute import impute
 from tests.conftest import example_model
 from tests.missingness.examples import contextual
@@ -47,7 +50,10 @@ def p_values(mechanism: Missingness, smooth: bool, taken_for: Missingness | None
     posterior = impute(observed, proposal, particles=100, seed=23, ess_threshold=0.7)
     by_rate = _ranks_of_log_prob(mechanism, posterior, observed, missing)
     # Ranks are those of times since the start.
-    posterior.observed, posterior.event_times = _spread(observed, -1), _since_start(posterior)
+    shifted = [
+        replace(guesses, event_times=_since_start(guesses, posterior)) for guesses in (posterior.full, posterior.lagged)
+    ]
+    posterior = replace(posterior, observed=_spread(observed, -1), full=shifted[0], lagged=shifted[1])
     table = np.column_stack([ranks(posterior, _spread(missing, -1), seed=24), by_rate])
     return np.array([stats.chisquare(np.bincount(column, minlength=DRAWS + 1)).pvalue for column in table.T])
 
@@ -69,9 +75,9 @@ def _spread(streams: StreamSet, sign: int) -> StreamSet:
     return StreamSet(moved, types=TYPES)
 
 
-def _since_start(posterior) -> np.ndarray:
-    stream = posterior._particle_of_event() // posterior.num_particles
-    return posterior.event_times - posterior.observed.starts[stream]
+def _since_start(guesses: Guesses, posterior) -> np.ndarray:
+    stream = guesses.guess_of_event() // posterior.num_particles
+    return guesses.event_times - posterior.observed.starts[stream]
 
 
 def _by_type(mechanism: Missingness) -> ByType:

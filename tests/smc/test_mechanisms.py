@@ -81,7 +81,7 @@ def test_poisson_missing_events_are_an_inhomogeneous_poisson_process(name):
         for k in range(3):
             rate = RATES[k] * example.rate(k, GRID, observed[i])
             mean = rate.mean() * (END - START)
-            counts = posterior._counts(k, None, None)[i]
+            counts = posterior._counts(posterior.full, k, None, None)[i]
             if mean < 1e-12:
                 assert counts.max() == 0
                 continue
@@ -111,8 +111,8 @@ def test_inversion_has_an_unbiased_evidence(name):
 
 
 @pytest.mark.parametrize("name", EXAMPLES)
-def test_training_and_moves_know_the_posterior(name):
-    """Smoothing blind to the future is the exact posterior here: log q - log p is -log p(x), and every move is kept."""
+def test_training_knows_the_posterior(name):
+    """Smoothing blind to the future is the exact posterior here: log q - log p is -log p(x)."""
     example = EXAMPLES[name]
     observed = observed_streams(example, 2)
     proposal = Smoothing(Poisson(RATES), example.mechanism, 3, mixing=0)
@@ -121,8 +121,6 @@ def test_training_and_moves_know_the_posterior(name):
     values = exclusive(proposal, batch, stream_keys(1, observed.ids), draws=3)
     expected = [-exact_evidence(example, stream) for stream in observed]
     np.testing.assert_allclose(values.detach().numpy(), expected, rtol=0, atol=1e-5)
-    posterior = impute(observed, proposal, particles=10, rejuvenate=3)
-    np.testing.assert_array_equal(posterior.diagnostics.accepted, 1.0)
 
 
 @pytest.mark.parametrize("name", ["windows by stream", "either", "either, looking back"])

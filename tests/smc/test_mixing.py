@@ -46,7 +46,7 @@ def test_the_evidence_of_400_small_runs_averages_to_the_truth(resample, sampler,
     model, stream, truth, error = case
     if engine == "native" and model is MODELS["hawkes"]:
         pytest.skip("the native engine mixes for neural models")
-    options = {"particles": 10, "seed": 6, "resample": resample, "sampler": sampler, "ess_threshold": 0.9}
+    options = {"particles": 10, "seed": 6, "resample": resample, "sampler": sampler, "ess_threshold": 0.9, "islands": 1}
     options["engine"] = engine
     runs = rd.impute(copies(stream, 400), random_mixing(model, MISSING), **options)
     values = np.exp(runs.log_evidence)
@@ -59,7 +59,9 @@ def test_a_bound_that_is_too_low_is_noticed(case, monkeypatch):
     """The test above can fail: bound what mixing adds by less than it adds."""
     model, stream, truth, _ = case
     monkeypatch.setattr(Mixing, "bound", lambda self, past, future: past[0].new_tensor([-1.0, -1.0]))
-    runs = rd.impute(copies(stream, 400), random_mixing(model, MISSING), particles=10, seed=6, engine="torch")
+    runs = rd.impute(
+        copies(stream, 400), random_mixing(model, MISSING), particles=10, seed=6, engine="torch", islands=1
+    )
     values = np.exp(runs.log_evidence)
     assert abs(values.mean() - truth) > 5 * values.std() / 20
 

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import warnings
+from dataclasses import fields
 
 import numpy as np
-import pyarrow.parquet as pq
 import pytest
 
 import retrodict as rd
-from retrodict.smc import rejuvenate
 from retrodict.smc.diagnostics import Diagnostics
+from retrodict.smc.guesses import Guesses
 
 
 @pytest.fixture
@@ -21,20 +21,20 @@ def posterior() -> rd.Posterior:
     )
     particles = [([0.5, 2.0], [1, 0]), ([2.5], [1]), ([], []), ([3.0], [0]), ([3.5], [0]), ([0.0, 1.0, 2.0], [1, 1, 1])]
     lengths = [len(t) for t, _ in particles]
-    return rd.Posterior(
-        observed,
+    guesses = Guesses(
         np.concatenate([t for t, _ in particles]),
         np.concatenate([k for _, k in particles]).astype(np.int64),
         np.cumsum([0, *lengths]),
         np.tile([0.5, 0.3, 0.2], (2, 1)),
+        np.array([[[2.0, 3.0]], [[3.0, np.nan]]]),
+    )
+    ess = np.array([[2.0, 3.0], [3.0, np.nan]])
+    return rd.Posterior(
+        observed,
+        guesses,
+        guesses,
         np.array([-1.0, -2.0]),
-        Diagnostics(
-            ess=np.array([[2.0, 3.0], [3.0, np.nan]]),
-            ancestors=np.ones((2, 2)),
-            resamplings=np.zeros(2, int),
-            largest_weight=np.array([0.5, 0.5]),
-            accepted=np.full(2, np.nan),
-        ),
+        Diagnostics(ess, ahead=np.zeros((2, 2), int), resamplings=np.zeros(2, int)),
         rd.Poisson([1.0, 1.0]),
     )
 
@@ -46,8 +46,7 @@ def test_counts_and_probabilities(posterior):
     np.testing.assert_allclose(posterior.probability(start=1.5, end=2.5), [0.8, 0.2])
     np.testing.assert_allclose(posterior.probability("b", 0.0, 1.0), [0.5, 0.2])
     np.testing.assert_allclose(posterior.expectation(lambda z: len(z) ** 2), [4 * 0.5 + 0.3, 0.8 + 9 * 0.2])
-    np.testing.assert_array_equal(posterior.distinct_histories(1.0), [2, 2])
-    np.testing.assert_array_equal(posterior.distinct_histories([0.1, 3.0]), [1, 3])
+    np.testing.assert_allclose(posterior.probability("a"), [0.5, 0.8])
     grid = posterior.intensity([0.0, 2.0, 4.0])
     np.testing.assert_allclose(grid[0], [[0, 0.25], [0.25, 0.15]])
     with pytest.raises(rd.DataError, match="unknown type 'c'; known types are 'a', 'b'"):
@@ -89,14 +88,15 @@ def test_frames_and_files(posterior, tmp_path):
     posterior.save(tmp_path / "p")
     loaded = rd.load_posterior(tmp_path / "p")
     assert loaded.observed == posterior.observed
-    for name in ("event_times", "event_types", "offsets", "all_weights", "log_evidence"):
-        np.testing.assert_array_equal(getattr(loaded, name), getattr(posterior, name))
-    np.testing.assert_array_equal(loaded.diagnostics.ess, posterior.diagnostics.ess)
-    # Posteriors saved before moves existed have no column for them.
-    table = pq.read_table(tmp_path / "p" / "streams.parquet")
-    pq.write_table(table.drop_columns(["accepted"]), tmp_path / "p" / "streams.parquet")
-    assert np.isnan(rd.load_posterior(tmp_path / "p").diagnostics.accepted).all()
-    (tmp_path / "p" / "draws.parquet").write_bytes(b"junk")
+    np.testing.assert_array_equal(loaded.log_evidence, posterior.log_evidence)
+    for ours, theirs in ((loaded.full, posterior.full), (loaded.lagged, posterior.lagged)):
+        for field in fields(Guesses):
+            np.testing.assert_array_equal(getattr(ours, field.name), getattr(theirs, field.name))
+    for field in fields(Diagnostics):
+        np.testing.assert_array_equal(
+            getattr(loaded.diagnostics, field.name), getattr(posterior.diagnostics, field.name)
+        )
+    (tmp_path / "p" / "lagged_events.parquet").write_bytes(b"junk")
     with pytest.raises(rd.DataError, match="not a saved posterior, or it is damaged"):
         rd.load_posterior(tmp_path / "p")
     with pytest.raises(rd.DataError, match="not a saved posterior"):
@@ -111,46 +111,29 @@ def test_warnings_in_words():
     with pytest.warns(rd.DataNotice, match="stream 'odd': the model gives what was observed no probability at all"):
         posterior.warn()
     np.testing.assert_allclose(posterior.all_weights, 0.1)
+
+
+def test_a_stretch_with_few_families_is_named():
+    """Without resampling one particle soon has all the weight, also at the observed event itself."""
     busy = rd.StreamSet([rd.EventStream(np.linspace(0.1, 5, 40), [0] * 40, end=5.0, id="busy")], types=["0", "1"])
-    thin = rd.impute(
-        busy,
-        rd.Filtering(rd.Hawkes([0.01, 0.2], [[0.1, 0.1], [3.0, 0.1]], 3.0), rd.ByType([0.0, 1.0])),
-        particles=20,
-        resample=None,
-        engine="torch",
-    )
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always")
+    model, mechanism = rd.Hawkes([0.01, 0.2], [[0.1, 0.1], [3.0, 0.1]], 3.0), rd.ByType([0.0, 1.0])
+    thin = rd.impute(busy, rd.Filtering(model, mechanism), particles=20, resample=None, engine="torch")
+    with pytest.warns(rd.DataNotice, match=r"stream 'busy' between .* and .*: fewer than 10 independent guesses"):
         thin.warn()
-    texts = " ".join(str(w.message) for w in caught)
-    assert "stream 'busy': fewer than 5 effective particles are left" in texts
-    assert "one particle has more than half of the weight. Use more particles." in texts
-
-
-def test_a_collapsed_past_is_warned_of_and_cured(monkeypatch):
-    """Resampling at every event leaves one ancestor of halfway; after moves there is nothing to warn of."""
-    model, mechanism = rd.Hawkes([0.5, 0.2], [[0.1, 0.9], [0.1, 0.1]], 3.0), rd.ByType([0.5, 0.5])
-    observed, _ = mechanism.censor(rd.simulate(model, 3, end=40.0, seed=1))
-    options = {"particles": 20, "ess_threshold": 1.1, "resample": "multinomial"}
-    collapsed = rd.impute(observed, rd.Filtering(model, mechanism), **options)
-    with pytest.warns(rd.DataNotice, match="2 more: fewer than 5 different guesses of its first half are left"):
-        collapsed.warn()
-    moved = rd.impute(observed, rd.Filtering(model, mechanism), rejuvenate=10, **options)
-    assert moved.distinct_histories(20.0).min() >= 5
+    many = rd.impute(busy, rd.Filtering(model, mechanism), particles=4000)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        moved.warn()
-    plain = rejuvenate.Replay.run
+        many.warn()
 
-    def never_better(self):
-        run = plain(self)
-        run.sample.log_weights[:, 20:] = -1e9
-        return run
 
-    monkeypatch.setattr(rejuvenate.Replay, "run", never_better)
-    stuck = rd.impute(observed, rd.Filtering(model, mechanism), rejuvenate=1, **options)
-    with pytest.warns(rd.DataNotice, match="2 more: fewer than 5 different guesses"):
-        stuck.warn()
+def test_lagged_guesses_keep_families_where_the_full_ensemble_loses_them():
+    model, mechanism = rd.Hawkes([0.5, 0.2], [[0.1, 0.9], [0.1, 0.1]], 3.0), rd.ByType([0.5, 0.5])
+    observed, _ = mechanism.censor(rd.simulate(model, 3, end=40.0, seed=1))
+    posterior = rd.impute(observed, rd.Filtering(model, mechanism), 100, ess_threshold=1.1, resample="multinomial")
+    assert np.nanmin(posterior.full.effective_families) < 4
+    assert np.nanmin(posterior.lagged.effective_families) > 15
+    assert posterior.chosen is posterior.lagged
+    assert posterior.diagnostics.ahead[:, 0].max() < observed.lengths.max()
 
 
 def test_impossible_requests_are_refused():

@@ -6,7 +6,6 @@ import pytest
 import torch
 
 from retrodict.errors import ModelError
-from retrodict.smc.diagnostics import surviving_ancestors
 from retrodict.smc.resampling import SCHEMES, effective_size, find_scheme
 
 
@@ -37,11 +36,6 @@ def test_equal_weights_survive(name):
 def test_effective_size():
     logs = torch.tensor([[0.0, 0.0, 0.0, 0.0], [0.0, -1e9, -1e9, -1e9], [-torch.inf] * 4], dtype=torch.float64)
     assert effective_size(logs).tolist() == [4.0, 1.0, 0.0]
-
-
-def test_ancestry_is_followed_back():
-    parents = torch.tensor([[[0, 0, 2, 2], [0, 1, 1, 3], [0, 1, 2, 3]]])
-    assert surviving_ancestors(parents, torch.tensor([3])).tolist() == [[2.0, 3.0, 4.0]]
 
 
 def test_unknown_schemes_are_refused():

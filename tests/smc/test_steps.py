@@ -29,7 +29,7 @@ def case(kind: str) -> tuple[rd.StreamSet, rd.Proposal]:
 def test_stepping_by_hand_is_imputing_bit_for_bit(kind, options):
     observed, proposal = case(kind)
     options = {"ess_threshold": 1.1, **options}
-    posterior = rd.impute(observed, proposal, 20, seed=3, engine="torch", **options)
+    posterior = rd.impute(observed, proposal, 20, seed=3, engine="torch", islands=1, **options)
     taken = list(rd.sweep(observed, proposal, 20, seed=3, **options))
     sample = taken[-1].particles.sample()
     kept = torch.arange(sample.times.shape[2]) < sample.counts[..., None]

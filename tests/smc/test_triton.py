@@ -118,7 +118,7 @@ def test_poisson_missing_events_are_poisson():
     proposal = propose("filtering", poisson_as_neural(RATES), missing)
     posterior = impute(observed, proposal, particles=some(2000, 150), resample=None, engine="triton")
     for k, mean in ((0, 1.5), (2, 6.0)):
-        counts = posterior._counts(k, None, None).reshape(-1)
+        counts = posterior._counts(posterior.full, k, None, None).reshape(-1)
         top = int(mean + 2 * math.sqrt(mean))
         seen = np.bincount(np.minimum(counts, top), minlength=top + 1)
         pmf = stats.poisson.pmf(np.arange(top), mean)
@@ -158,7 +158,7 @@ def test_hawkes_posteriors_are_those_of_the_torch_engine(kind, stream, truth):
 @pytest.mark.parametrize("kind", ["filtering", "smoothing"])
 def test_the_evidence_of_400_small_runs_averages_to_the_truth(kind, resample, engine, stream, truth):
     proposal = propose(kind, hawkes_as_neural(HAWKES), HIDDEN)
-    small = impute(copies(stream, 400, 2), proposal, particles=10, seed=6, resample=resample, engine=engine)
+    small = impute(copies(stream, 400, 2), proposal, particles=10, seed=6, resample=resample, engine=engine, islands=1)
     values = np.exp(small.log_evidence)
     mean, error = truth["evidence"]
     assert abs(values.mean() - mean) < 3.3 * math.hypot(values.std() / 20, error) + 1e-3 * mean
@@ -212,7 +212,8 @@ def test_a_streams_particles_do_not_depend_on_its_batch(kind):
     observed, _ = missing.censor(simulate(model, some(30, 5), end=4.0, seed=1), seed=1)
     proposal = propose(kind, model, missing)
     options = Options(8, find_scheme("systematic"), 1.0)
-    whole, trace = run(TritonEngine(), observed, proposal, options)
+    ran = run(TritonEngine(), observed, proposal, options)
+    whole, trace = ran.sample, ran.trace
     few_slots = run(TritonEngine(in_flight=24), observed, proposal, options).sample
     backwards = run(TritonEngine(), observed[::-1], proposal, options).sample
     alone = run(TritonEngine(), observed[:1], proposal, options).sample
@@ -239,7 +240,8 @@ def test_histories_move_with_their_particles(scheme):
     model, missing = random_neural(), ByType([0.9, 0.2, 0.9])
     observed, _ = missing.censor(simulate(model, some(20, 3), end=5.0, seed=2), seed=2)
     options = Options(20, find_scheme(scheme), 1.0)
-    done, trace = run(TritonEngine(), observed, propose("filtering", model, missing), options)
+    ran = run(TritonEngine(), observed, propose("filtering", model, missing), options)
+    done, trace = ran.sample, ran.trace
     checked = 0
     for b in range(len(observed)):
         steps = trace.resampled[b].nonzero()[:, 0].tolist()
@@ -315,7 +317,7 @@ def test_buffers_grow_and_a_runaway_is_stopped():
     proposal = propose("filtering", model, ByType([1.0, 0.0]))
     observed = copies(EventStream([], [], end=60.0), 2, 2)
     posterior = impute(observed, proposal, particles=20, resample=None, engine="triton")
-    counts = posterior._counts(None, None, None).reshape(-1)
+    counts = posterior.full.counts().reshape(-1)
     assert abs(counts.mean() - 60) < 3.3 * math.sqrt(60 / 40)
     with pytest.raises(RunawayError, match="more than 20 missing"):
         impute(observed, proposal, particles=20, resample=None, engine="triton", max_events=20)

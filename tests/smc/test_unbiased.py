@@ -53,7 +53,7 @@ def proposals(model=MODEL) -> dict:
 @pytest.mark.parametrize("kind", ["filtering", "smoothing"])
 def test_the_evidence_of_400_small_runs_averages_to_the_truth(kind, resample, sampler, engine, stream, reference):
     model = MODEL if engine == "torch" else hawkes_as_neural(MODEL)
-    options = {"particles": 10, "seed": 6, "resample": resample, "sampler": sampler, "engine": engine}
+    options = {"particles": 10, "seed": 6, "resample": resample, "sampler": sampler, "engine": engine, "islands": 1}
     runs = impute(copies(stream, 400), proposals(model)[kind], **options)
     values = np.exp(runs.log_evidence)
     error = np.hypot(values.std() / 20, reference[1])
@@ -65,7 +65,7 @@ def test_the_evidence_of_400_small_runs_averages_to_the_truth(kind, resample, sa
 def test_leaving_rho_out_of_the_weight_is_noticed(stream, reference, monkeypatch):
     """The test above can fail: weigh observed events without their factor 1 - rho."""
     monkeypatch.setattr(torch, "log1p", torch.zeros_like)
-    runs = impute(copies(stream, 400), proposals()["filtering"], particles=10, seed=6, engine="torch")
+    runs = impute(copies(stream, 400), proposals()["filtering"], particles=10, seed=6, engine="torch", islands=1)
     values = np.exp(runs.log_evidence)
     assert abs(values.mean() - reference[0]) > 5 * values.std() / 20
 

@@ -41,9 +41,11 @@ def impute(
         str, typer.Option(help="systematic, stratified, residual, multinomial or none.")
     ] = "systematic",
     islands: Annotated[
-        int, typer.Option(help="Split the particles into independent runs, combined by evidence.", min=1)
-    ] = 1,
-    moves: Annotated[int, typer.Option(help="Moves of every particle after sampling, against degeneracy.", min=0)] = 0,
+        int | None,
+        typer.Option(
+            help="Independent runs that the particles are split into; by default 2, which judge each other.", min=1
+        ),
+    ] = None,
     engine: Annotated[str, typer.Option(help="What runs it: auto, torch, native (see 'retrodict doctor').")] = "auto",
     max_events: Annotated[
         int, typer.Option(help="The most missing events that one guess of a stream may have.", min=1)
@@ -83,7 +85,6 @@ def impute(
             resample,
             engine=engine,
             islands=islands,
-            rejuvenate=moves,
             max_events=max_events,
             rows=max(particles, 3200),
             progress=lambda done: bar.update(task, completed=done),

@@ -144,7 +144,7 @@ def _count_families(record: Record, b: int, wanted: float, families: Any, lagged
             N = 1.0 / squares
             if h == steps - 1:
                 families[i] = N
-            if N >= wanted or i == h:
+            if wanted <= N or i == h:
                 lagged[i], reach[i] = N, h
             elif h < steps - 1:
                 break

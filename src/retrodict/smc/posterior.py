@@ -55,6 +55,26 @@ class Posterior:
         """M."""
         return self.full.weights.shape[1]
 
+    @property
+    def event_times(self) -> NDArray[np.float64]:
+        """When missing events happened, in ``full``, [E]."""
+        return self.full.event_times
+
+    @property
+    def event_types(self) -> NDArray[np.int64]:
+        """Their types, [E]."""
+        return self.full.event_types
+
+    @property
+    def offsets(self) -> NDArray[np.int64]:
+        """Particle m of stream i owns events offsets[i M + m] : offsets[i M + m + 1] of ``full``, [N M + 1]."""
+        return self.full.offsets
+
+    @property
+    def all_weights(self) -> NDArray[np.float64]:
+        """The weights of ``full``, [N, M]; they add up to one for each stream."""
+        return self.full.weights
+
     @cached_property
     def chosen(self) -> Guesses:
         """``full`` or ``lagged``: what expected counts of one island fit those of the other better (cross-fit)."""
@@ -183,7 +203,9 @@ class Posterior:
                 "draw": particle % self.num_particles,
                 "weight": guesses.weights.reshape(-1)[particle],
                 "time": time,
-                "type": pd.Categorical.from_codes(guesses.event_types[events], categories=pd.Index(self.observed.types)),
+                "type": pd.Categorical.from_codes(
+                    guesses.event_types[events], categories=pd.Index(self.observed.types)
+                ),
             }
         )
 

@@ -143,7 +143,7 @@ def _log_prob(mechanism: Missingness, batch: Batch, imputed: Tensor) -> Tensor:
 
 def completions(posterior: Posterior, count: int, seed: int) -> list[Completion]:
     """``count`` completions of all streams, drawn by weight."""
-    return [Completion(*combine(posterior.observed, missing)) for missing in posterior.draws(count, seed)]
+    return [Completion(*combine(posterior.observed, missing)) for missing in posterior.draws(count, seed, "full")]
 
 
 def _identity(proposal: Proposal, streams: StreamSet, options: tuple[int, ...]) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib.util
 import os
 from collections import OrderedDict
+from functools import partial
 from typing import TYPE_CHECKING
 
 import torch
@@ -17,7 +18,7 @@ from retrodict.proposals.base import Proposal
 from retrodict.proposals.filtering import Filtering
 from retrodict.proposals.smoothing import Smoothing
 from retrodict.smc.options import EIGHT_NODES, Options
-from retrodict.smc.particles import Result, Sample, Trace
+from retrodict.smc.particles import Forest, Result, Trace
 from retrodict.smc.propose import Inversion
 from retrodict.smc.resampling import Scheme, multinomial, residual, stratified, systematic
 
@@ -93,7 +94,7 @@ class TritonEngine:
     def _streams_at_once(self, proposal: Proposal, segments: int, options: Options) -> int:
         from retrodict.smc.engines.gpu.pack import padded_types
 
-        a_segment = 4 * (18 * padded_types(proposal.model.num_types) + options.particles) + 40
+        a_segment = 72 * padded_types(proposal.model.num_types) + 16 * options.particles + 40
         memory = _memory(proposal.model.device) if proposal.model.device.type == "cuda" else 1 << 30
         return max(1, memory // 16 // (_round_up(segments) * a_segment))
 
@@ -149,15 +150,17 @@ def _join(parts: list[Result]) -> Result:
     """Runs of parts of a batch as one."""
     if len(parts) == 1:
         return parts[0]
-    width = max(sample.times.shape[2] for sample, _ in parts)
+    forests, traces, first = [], [], 0
+    for forest, trace, _ in parts:
+        forests.append(forest._replace(before=_renumbered(forest.before, first)))
+        traces.append(trace._replace(heads=_renumbered(trace.heads, first)))
+        first += len(forest.times)
+    joined = [map(torch.cat, zip(*fields, strict=True)) for fields in (forests, traces)]
+    return Result(Forest(*joined[0]), Trace(*joined[1]), torch.cat([run.log_evidence for run in parts]))
 
-    def widened(x: Tensor) -> Tensor:
-        return torch.nn.functional.pad(x, (0, width - x.shape[2]))
 
-    samples = [sample._replace(times=widened(sample.times), types=widened(sample.types)) for sample, _ in parts]
-    traces = [trace[:3] for _, trace in parts]
-    sample, trace = (map(torch.cat, zip(*fields, strict=True)) for fields in (samples, traces))
-    return Result(Sample(*sample), Trace(*trace))
+def _renumbered(events: Tensor, first: int) -> Tensor:
+    return torch.where(events >= 0, events + first, events)
 
 
 def _nothing(S: int, M: int, device: torch.device) -> Result:
@@ -166,6 +169,6 @@ def _nothing(S: int, M: int, device: torch.device) -> Result:
     def empty(*size: int, dtype: torch.dtype = torch.float64) -> Tensor:
         return torch.zeros(0, *size, dtype=dtype, device=device)
 
-    counts = empty(M, dtype=torch.int64)
-    sample = Sample(empty(M, 1), empty(M, 1, dtype=torch.int64), counts, empty(M), empty())
-    return Result(sample, Trace(empty(S), empty(S, M, dtype=torch.int32), empty(S, dtype=torch.bool)))
+    whole = partial(empty, dtype=torch.int32)
+    trace = Trace(empty(S), whole(S, M), empty(S, dtype=torch.bool), empty(S, M), whole(S, M))
+    return Result(Forest(empty(), whole(), whole()), trace, empty())

@@ -86,8 +86,7 @@ def _children(
 def meet(
     last, log_weights, head, events, rounds, slot_stream, slot_segment, slot_open, slot_evidence, start_kind, start_log,
     node_time, node_kind, node_parent, counters, tally, pending, copies, updates, keys, counts, order, clock,
-    cumulative, children, extras, ess, parents, resampled, final_weights, final_head, final_events, log_evidence, R, M,
-    S, parity,
+    cumulative, children, extras, ess, parents, resampled, step_weights, step_heads, log_evidence, R, M, S, parity,
     SCHEME: tl.constexpr, ATOM: tl.constexpr, MB: tl.constexpr, LOG: tl.constexpr,
 ):  # fmt: skip
     """Where all particles of a slot have reached the observed event: resample if need be, and go on."""
@@ -114,16 +113,14 @@ def meet(
         size = tl.where(possible, total * total / tl.maximum(squares, 1e-300), 0.0)
         at = stream.to(tl.int64) * S + segment
         tl.store(ess + at, size)
+        for m0 in range(0, M, MB):
+            m = m0 + tl.arange(0, MB)
+            on = m < M
+            tl.store(step_weights + at * M + m, tl.load(log_weights + row0 + m, mask=on), mask=on)
+            tl.store(step_heads + at * M + m, tl.load(head + row0 + m, mask=on), mask=on)
         log_mean = tl.where(possible, top + tl.log(tl.maximum(total, 1e-300) / M), -float("inf"))
         if is_last:
-            out = stream.to(tl.int64) * M
             tl.store(log_evidence + stream, tl.load(slot_evidence + slot) + log_mean)
-            for m0 in range(0, M, MB):
-                m = m0 + tl.arange(0, MB)
-                on = m < M
-                tl.store(final_weights + out + m, tl.load(log_weights + row0 + m, mask=on), mask=on)
-                tl.store(final_head + out + m, tl.load(head + row0 + m, mask=on), mask=on)
-                tl.store(final_events + out + m, tl.load(events + row0 + m, mask=on), mask=on)
             tl.debug_barrier()
             tl.atomic_add(tally + DONE, 1)
             next_ = tl.atomic_add(tally + NEXT, 1)

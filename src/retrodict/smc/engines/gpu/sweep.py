@@ -17,7 +17,7 @@ from retrodict.models.neural_hawkes import NeuralHawkes
 from retrodict.proposals.base import Proposal
 from retrodict.proposals.smoothing import Smoothing
 from retrodict.smc.engines.gpu import pack
-from retrodict.smc.engines.gpu.arrange import arrange, unroll
+from retrodict.smc.engines.gpu.arrange import arrange
 from retrodict.smc.engines.gpu.backward import step_back, tabulate
 from retrodict.smc.engines.gpu.begin import begin
 from retrodict.smc.engines.gpu.buffers import Shape, Tiles, make_back_buffers, make_buffers, make_nodes
@@ -25,7 +25,7 @@ from retrodict.smc.engines.gpu.draw import DONE, EVENTS, HIGHEST, LIMIT, NEXT, R
 from retrodict.smc.engines.gpu.meet import meet
 from retrodict.smc.engines.gpu.read import copy, read
 from retrodict.smc.options import Options, runaway_message
-from retrodict.smc.particles import Result, Sample, Trace
+from retrodict.smc.particles import Forest, Result, Trace
 
 _ROUNDS = 4  # a replay; even, since waiting rows are listed in two lists that take turns
 _STEPS = 8  # of the right-to-left pass a replay
@@ -263,13 +263,11 @@ class Sweep:
             self.start, self.rounds = self._recorded(self._begin), self._record()
 
     def _result(self, B: int, S: int) -> Result:
-        b, M = self.buffers, self.shape.particles
-        counts = b["final_events"][:B].long()
-        C = max(int(counts.max()), 1)
-        times = torch.zeros(B, M, C, dtype=torch.float64, device=self.shape.device)
-        types = torch.zeros(B, M, C, dtype=torch.int64, device=self.shape.device)
-        chains = {"head": b["final_head"], "events": b["final_events"], "times": times, "types": types, "rows": B * M}
-        self._launch(unroll, (triton.cdiv(B * M, 128),), b | chains | {"C": C}, {"BLOCK": 128}, 4)
-        sample = Sample(times, types, counts, b["final_weights"][:B].clone(), b["log_evidence"][:B].clone())
-        trace = Trace(b["ess"][:B, :S].clone(), b["parents"][:B, :S].clone(), b["resampled"][:B, :S].bool())
-        return Result(sample, trace)
+        b = self.buffers
+        used = int(b["tally"][EVENTS.value])
+        forest = Forest(*(b[name][:used].clone() for name in ("node_time", "node_kind", "node_parent")))
+        ess, parents, log_weights, heads = (
+            b[name][:B, :S].clone() for name in ("ess", "parents", "step_weights", "step_heads")
+        )
+        trace = Trace(ess, parents, b["resampled"][:B, :S].bool(), log_weights, heads)
+        return Result(forest, trace, b["log_evidence"][:B].clone())
