@@ -1,4 +1,4 @@
-"""Who descends from whom: effective families of every segment, and guesses that look ahead only as far as families last.
+"""Who descends from whom: effective families of each segment, and guesses that look ahead as far as families last.
 
 Resampling copies a few particles often, so that the particles at the end share their early events. Segment i, between
 observed events i - 1 and i, has as many independent guesses as its *effective families*,

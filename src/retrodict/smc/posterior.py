@@ -84,7 +84,7 @@ class Posterior:
         return len(self.observed)
 
     def __repr__(self) -> str:
-        return f"<Posterior: {len(self)} streams, {self.num_particles} particles each, {len(self.full.event_times)} events>"
+        return f"<Posterior: {len(self)} streams, {self.num_particles} particles each, {len(self.event_times)} events>"
 
     def particles(self, i: int) -> list[EventStream]:
         """The missing events of stream i according to each particle."""
