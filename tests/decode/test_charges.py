@@ -57,10 +57,8 @@ def test_decodes_of_a_charged_set_equal_brute_force_and_prove_it() -> None:
             return w @ [slow_distance(z, tuple(p), *cost) for p in particles] + sum(map(price, z))
 
         distinct = np.unique(times).tolist()
-        most = max(map(len, particles))
-        numbers = product(*(range(min(3, most) + 1) for _ in distinct)) if len(distinct) <= 5 else [()]
-        if len(distinct) > 5:
-            numbers = product(*(range(2) for _ in distinct))
+        most = max(map(len, particles)) if len(distinct) <= 5 else 1
+        numbers = product(range(most + 1), repeat=len(distinct))
         best = min(
             objective([t for t, n in zip(distinct, number, strict=True) for _ in range(n)]) for number in numbers
         )
