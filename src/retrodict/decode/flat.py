@@ -107,10 +107,10 @@ def thin_set(ensembles: Ensembles, draws: int, uniforms: ArrayLike) -> Ensembles
     edges = checked.weights.cumsum(1)
     edges /= edges[:, -1:]
     last = M - 1 - np.argmax(checked.weights[:, ::-1] > 0, axis=1)  # rounding must not pick beyond all weight
-    rows = np.empty((N, draws), np.int64)
+    picked = np.empty((N, draws), np.int64)
     for i in range(N):
-        rows[i] = i * M + np.minimum(np.searchsorted(edges[i], points[i], side="right"), last[i])
-    rows = rows.reshape(-1)
+        picked[i] = i * M + np.minimum(np.searchsorted(edges[i], points[i], side="right"), last[i])
+    rows = picked.reshape(-1)
     counts = np.diff(checked.offsets)[rows]
     offsets = np.concatenate([[0], np.cumsum(counts)])
     events = np.repeat(checked.offsets[rows] - offsets[:-1], counts) + np.arange(offsets[-1])
