@@ -28,7 +28,7 @@ BOXES: dict[str, tuple[float, float, str, str, str]] = {
     "impute": (3, 1, WORK, "impute", "smc/impute.py\nsmc/engines/"),
     "sweep": (4, 1, WORK, "Algorithm 1", "smc/sampler.py\nsmc/propose.py\nsmc/resampling.py"),
     "posterior": (4, 0, DATA, "Posterior", "smc/posterior.py"),
-    "consensus": (3, 0, WORK, "consensus", "decode/consensus.py\ndecode/local.py\ndecode/exact.py"),
+    "consensus": (3, 0, WORK, "consensus", "decode/sets.py\ndecode/local.py\ndecode/exact.py"),
     "fill": (2, 0, WORK, "fill", "events/combine.py"),
     "write": (1, 0, WORK, "write_events", "events/io/write.py"),
     "answer": (0, 0, DATA, "imputed table", "when, what,\nhow probable"),

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from retrodict.decode.ensemble import Ensemble, check_particles, flatten, list_candidates, restrict
+from retrodict.decode.ensemble import Candidates, Ensemble, check_particles, flatten, list_candidates, restrict
 from retrodict.events.stream import EventStream
 
 GOLDEN = Path(__file__).resolve().parents[2].parent / "shared" / "golden"
@@ -77,11 +77,17 @@ def posterior_like(
     return streams, rng.dirichlet(np.full(particles, 2.0))
 
 
+def candidates_of(streams: Sequence[EventStream]) -> Candidates:
+    events = flatten(streams)
+    return list_candidates(*events, np.argsort(events[0]))
+
+
 def one_stretch(particles: list[list[float]], w: list[float]) -> Ensemble:
-    """The ensemble of particles of one type, not cut anywhere."""
+    """The ensemble of particles of one type, not cut anywhere, and nothing charged."""
     streams, weights = check_particles([of_one_type(p) for p in particles], w)
-    candidates = list_candidates(*flatten(streams))
-    return restrict(candidates, weights, candidates.offsets[:-1].copy(), 0, len(candidates.times))
+    candidates = candidates_of(streams)
+    free = np.zeros(len(candidates.times))
+    return restrict(candidates, weights, free, candidates.offsets[:-1].copy(), 0, len(candidates.times))
 
 
 def random_stretch(seed: int) -> Ensemble:

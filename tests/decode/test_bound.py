@@ -19,7 +19,7 @@ def test_arbitrary_potentials_bound_the_optimum_from_below(seed: int) -> None:
     ensemble, rng = random_stretch(seed), np.random.default_rng(seed)
     for cost in COSTS:
         nothing = align_all(ensemble.times[:0], ensemble, cost)
-        best = exact_search(ensemble, cost, nothing, 1e-12, 100)[0].risk
+        best = exact_search(ensemble, cost, nothing, 1e-12, 100)[0].objective
         for spread in (0.1, 1.0, 10.0):
             found = bound(rng.normal(0, spread, len(ensemble.times)), ensemble, cost)
             assert found.lower <= best + 1e-12

@@ -15,7 +15,7 @@ ONE = Cost(1.0, 1.0)
 
 
 def least_risk(ensemble: Ensemble, cost: Cost, start: np.ndarray) -> float:
-    return exact_search(ensemble, cost, align_all(start, ensemble, cost), 1e-12, 100)[0].risk
+    return exact_search(ensemble, cost, align_all(start, ensemble, cost), 1e-12, 100)[0].objective
 
 
 @pytest.mark.parametrize("seed", range(10))

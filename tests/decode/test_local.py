@@ -19,10 +19,10 @@ def test_moving_and_deleting_never_raises_the_risk(seed: int) -> None:
     for cost in COSTS:
         decode = np.sort(rng.choice(ensemble.candidates, 7))
         before = align_all(decode, ensemble, cost)
-        assert before.risk == pytest.approx(slow_risk(decode, ensemble, cost))
+        assert before.objective == pytest.approx(slow_risk(decode, ensemble, cost))
         free = np.ones(len(ensemble.times), np.bool_)
         after = np.sort(_move_and_delete(before, ensemble, cost, free))
-        assert slow_risk(after, ensemble, cost) <= before.risk + 1e-12
+        assert slow_risk(after, ensemble, cost) <= before.objective + 1e-12
 
 
 @pytest.mark.parametrize("seed", range(8))
@@ -42,11 +42,11 @@ def test_search_ends_no_worse_than_it_starts_and_reports_its_risk(seed: int) -> 
     for cost in COSTS:
         start = np.sort(rng.choice(ensemble.candidates, 5))
         decode = improve(align_all(start, ensemble, cost), ensemble, cost, start)
-        assert decode.risk <= slow_risk(start, ensemble, cost) + 1e-12
-        assert decode.risk == pytest.approx(slow_risk(decode.times, ensemble, cost))
+        assert decode.objective <= slow_risk(start, ensemble, cost) + 1e-12
+        assert decode.objective == pytest.approx(slow_risk(decode.times, ensemble, cost))
         assert np.isin(decode.times, ensemble.candidates).all()
-        assert improve(decode, ensemble, cost, start).risk == pytest.approx(decode.risk)
-        assert local_search(ensemble, cost, 4).risk <= local_search(ensemble, cost, 1).risk
+        assert improve(decode, ensemble, cost, start).objective == pytest.approx(decode.objective)
+        assert local_search(ensemble, cost, 4).objective <= local_search(ensemble, cost, 1).objective
 
 
 def test_delete_looks_at_all_particles_before_it_decides() -> None:
@@ -67,7 +67,7 @@ def test_a_search_that_meets_a_known_decode_ends_there() -> None:
     best = local_search(ensemble, ONE, 1)
     start = align_all(np.empty(0), ensemble, ONE)
     stopped = improve(start, ensemble, ONE, best.times)
-    assert best.risk < stopped.risk <= start.risk
+    assert best.objective < stopped.objective <= start.objective
 
 
 @pytest.mark.parametrize(("insert", "delete"), [(1.0, 1.0), (1.0, 3.0), (2.0, 0.5)])

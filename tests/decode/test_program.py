@@ -23,11 +23,11 @@ def test_a_program_on_all_times_is_solved_and_proven_by_its_potentials(seed: int
     everywhere = start_program(align_all(ensemble.candidates, ensemble, COST), ensemble, COST)
     few = start_program(align_all(ensemble.candidates[::5], ensemble, COST), ensemble, COST)
     solve(few, ensemble, COST, PATIENCE)
-    risk_of_few = align_all(decoded_times(few, ensemble.candidates), ensemble, COST).risk
+    risk_of_few = align_all(decoded_times(few, ensemble.candidates), ensemble, COST).objective
     wider = widen(few, np.arange(len(ensemble.candidates)), ensemble, COST.delete)
     for program in (everywhere, wider):
         values = solve(program, ensemble, COST, PATIENCE)
-        risk = align_all(decoded_times(program, ensemble.candidates), ensemble, COST).risk
+        risk = align_all(decoded_times(program, ensemble.candidates), ensemble, COST).objective
         assert risk == pytest.approx(bound(values, ensemble, COST).lower, rel=1e-11)
         assert risk <= risk_of_few + 1e-12
 

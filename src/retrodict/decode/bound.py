@@ -7,9 +7,11 @@ C_insert >= -f_m(t'). Averaged over particles, with the price g(t) = sum_m w_m f
 
     risk(z) >= (sum of g over z) + B,    B = -sum_m w_m (sum of f_m over z_m).
 
-If g >= 0 at every candidate, no decode has a risk below B, which does not mention z: the f_m are the certificate,
-anybody can check them, and a decode whose risk is B is optimal. If g < 0 somewhere, an event there may pay. By
-duality the largest B is the least risk; ``exact.py`` finds such f_m, and ``bound`` makes any f_m comply.
+Where a consensus event at t is charged e(t) on top, that is added to both sides: the objective, risk plus charges, is
+at least B plus the sum of g + e over z. If g + e >= 0 at every candidate, no decode has an objective below B, which
+does not mention z: the f_m are the certificate, anybody can check them, and a decode whose objective is B is optimal.
+If g + e < 0 somewhere, an event there may pay. By duality the largest B is the least objective; ``exact.py`` finds
+such f_m, and ``bound`` makes any f_m comply.
 """
 
 from __future__ import annotations
@@ -25,9 +27,9 @@ from retrodict.decode.transport import Cost
 
 
 class Bound(NamedTuple):
-    """``lower`` is B, which no decode's risk goes below, and ``potentials`` [E] the f_m at the events that prove it.
+    """``lower`` is B, which no decode's objective goes below, and ``potentials`` [E] the f_m that prove it.
 
-    ``price`` [n] is g at every candidate, before it was made nonnegative.
+    ``price`` [n] is g + e at every candidate, before it was made nonnegative.
     """
 
     lower: float
@@ -86,11 +88,12 @@ def _raised(row: Floats, weights: Floats, level: float) -> tuple[float, float]:
 
 
 @njit
-def _raised_floor(row: Floats, weights: Floats, guess: float, slack: float) -> float:
-    """The level b at which sum_m w_m max(f_m, b) = 0, by Newton steps (it is convex in b), or ``guess`` if more."""
+def _raised_floor(row: Floats, weights: Floats, charge: float, guess: float, slack: float) -> float:
+    """The level b at which sum_m w_m max(f_m, b) = -e, by Newton steps (it is convex in b), or ``guess`` if more."""
     level = guess
     for step in range(len(row) + 2):
         total, slope = _raised(row, weights, level)
+        total += charge
         if step == 0 and total >= 0:
             break
         if slope == 0:
@@ -106,7 +109,7 @@ def _raised_floor(row: Floats, weights: Floats, guess: float, slack: float) -> f
 
 @njit
 def _price(closed: Floats, ensemble: Ensemble, cost: Cost) -> tuple[Floats, Floats]:
-    """sum_m w_m f_m at every candidate [n] (a consensus event there pays if it is negative), and the floors.
+    """e + sum_m w_m f_m at every candidate [n] (a consensus event there pays if it is negative), and the floors.
 
     f_m is as large as the events' potentials allow; a floor [n] is a level to which all have to be raised for
     no event to pay. A sweep over time that knows the neighbouring events of every particle.
@@ -128,10 +131,11 @@ def _price(closed: Floats, ensemble: Ensemble, cost: Cost) -> tuple[Floats, Floa
                 right[m], behind[m] = closed[e + 1], times[e + 1]
         for m in range(M):
             f[m] = min(cost.delete, min(left[m] + (time - before[m]), right[m] + (behind[m] - time)))
-        price[j] = _weighted_sum(f, weights)
+        price[j] = _weighted_sum(f, weights) + ensemble.charge[j]
         floor[j] = -cost.insert if j == 0 else max(-cost.insert, floor[j - 1] - (time - ensemble.candidates[j - 1]))
         if price[j] < 0:
-            floor[j] = _raised_floor(f, weights, floor[j], 2e-16 * (cost.insert + cost.delete))
+            slack = 2e-16 * (cost.insert + cost.delete)
+            floor[j] = _raised_floor(f, weights, ensemble.charge[j], floor[j], slack)
     for j in range(n - 2, -1, -1):
         floor[j] = max(floor[j], floor[j + 1] - (ensemble.candidates[j + 1] - ensemble.candidates[j]))
     return price, floor

@@ -15,7 +15,7 @@ import numpy as np
 from numba import njit
 from numpy.typing import ArrayLike
 
-from retrodict.decode.kernels import Floats, Ints
+from retrodict.decode.kernels import Floats, Ints, entry_point
 from retrodict.decode.transport import check_streams
 from retrodict.errors import DataError
 from retrodict.events.stream import EventStream
@@ -24,24 +24,22 @@ NEGLIGIBLE = 2.0**-50
 
 
 def check_particles(particles: object, weights: ArrayLike | None) -> tuple[list[EventStream], Floats]:
-    """The particles that carry weight, and their weights [M], which sum to one.
+    """The particles that carry weight, in an order of their own, and their weights [M], which sum to one."""
+    streams, w = own_particles(particles, weights)
+    return streams, w / w.sum()
 
-    They come in an order of their own (by weight, then by their events), so that a decode does not depend on
-    the order in which particles were given.
-    """
+
+def own_particles(particles: object, weights: ArrayLike | None) -> tuple[list[EventStream], Floats]:
+    """As ``check_particles``, but the weights [M] sum to one only together with those of the particles left out."""
     streams = check_streams(particles, "particles")
     if not streams:
         raise DataError("there are no particles", remedy="pass at least one particle (it may be empty)")
-    w = _check_weights(weights, len(streams))
-    kept = np.argsort(-w, kind="stable")
-    kept = kept[w[kept] >= NEGLIGIBLE].tolist()
-    if len(set(w.tolist())) < len(w):
-        kept.sort(key=lambda m: (-w[m], streams[m].times.tobytes(), streams[m].types.tobytes()))
-    w = w[kept]
-    return [streams[m] for m in kept], w / w.sum()
+    w = check_weights(weights, len(streams))
+    kept = own_order(*flatten(streams), w)
+    return [streams[m] for m in kept], w[kept]
 
 
-def _check_weights(weights: ArrayLike | None, count: int) -> Floats:
+def check_weights(weights: ArrayLike | None, count: int) -> Floats:
     """Weights [M] scaled to sum to one; equal ones for None."""
     if weights is None:
         return np.full(count, 1.0 / count)
@@ -65,11 +63,86 @@ def _check_weights(weights: ArrayLike | None, count: int) -> Floats:
     return values / values.sum()
 
 
-def flatten(streams: Sequence[EventStream]) -> tuple[Floats, Ints, Ints, Ints]:
-    """Times [E] and types [E] of all events, particle by particle, their offsets [M+1], and the order [E] of times."""
+def flatten(streams: Sequence[EventStream]) -> tuple[Floats, Ints, Ints]:
+    """Times [E] and types [E] of all events, particle by particle, and their offsets [M+1]."""
     arrays = [s.times for s in streams]
     times, types = np.concatenate(arrays), np.concatenate([s.types for s in streams])
-    return times, types, np.array([0, *map(len, arrays)], dtype=np.int64).cumsum(), np.argsort(times)
+    return times, types, np.array([0, *map(len, arrays)], dtype=np.int64).cumsum()
+
+
+# --- the order of particles --------------------------------------------------------------------------------
+
+
+@entry_point
+def own_order(times: Floats, types: Ints, offsets: Ints, weights: Floats) -> Ints:
+    """The particles that carry weight, sorted by weight, then by their events.
+
+    A decode does not depend on the order in which particles were given, since it takes them in this one.
+    """
+    order, spare = np.empty(len(weights), np.int64), np.empty(len(weights), np.int64)
+    count = 0
+    for m in range(len(weights)):
+        if weights[m] >= NEGLIGIBLE:
+            order[count] = m
+            count += 1
+    codes = times.view(np.int64)
+    width = 1
+    while width < count:  # merge sort, from the bottom up
+        for first in range(0, count, 2 * width):
+            middle, stop = min(first + width, count), min(first + 2 * width, count)
+            i, j = first, middle
+            for k in range(first, stop):
+                if i < middle and (j == stop or not _precedes(order[j], order[i], codes, types, offsets, weights)):
+                    spare[k] = order[i]
+                    i += 1
+                else:
+                    spare[k] = order[j]
+                    j += 1
+        order, spare = spare, order
+        width *= 2
+    return order[:count]
+
+
+@njit
+def _precedes(a: int, b: int, codes: Ints, types: Ints, offsets: Ints, weights: Floats) -> bool:
+    """Whether particle a is heavier than b, or as heavy and has events that come first."""
+    if weights[a] != weights[b]:
+        return bool(weights[a] > weights[b])
+    order = _compare(codes[offsets[a] : offsets[a + 1]], codes[offsets[b] : offsets[b + 1]])
+    if order == 0:
+        order = _compare(types[offsets[a] : offsets[a + 1]], types[offsets[b] : offsets[b + 1]])
+    return order < 0
+
+
+@njit
+def _compare(a: Ints, b: Ints) -> int:
+    """Negative, zero or positive as the bytes of a come before, equal or come after those of b."""
+    for i in range(min(len(a), len(b))):
+        if a[i] != b[i]:
+            shift = 0
+            while (a[i] >> shift) & 255 == (b[i] >> shift) & 255:
+                shift += 8
+            return int(((a[i] >> shift) & 255) - ((b[i] >> shift) & 255))
+    return len(a) - len(b)
+
+
+@entry_point
+def select(times: Floats, types: Ints, offsets: Ints, particles: Ints) -> tuple[Floats, Ints, Ints]:
+    """Times, types and offsets of chosen particles alone, in the order given."""
+    bounds = np.zeros(len(particles) + 1, np.int64)
+    for i in range(len(particles)):
+        m = particles[i]
+        bounds[i + 1] = bounds[i] + offsets[m + 1] - offsets[m]
+    chosen_times, chosen_types = np.empty(bounds[-1]), np.empty(bounds[-1], np.int64)
+    for i in range(len(particles)):
+        first = offsets[particles[i]]
+        for e in range(bounds[i + 1] - bounds[i]):
+            chosen_times[bounds[i] + e] = times[first + e]
+            chosen_types[bounds[i] + e] = types[first + e]
+    return chosen_times, chosen_types, bounds
+
+
+# --- candidates --------------------------------------------------------------------------------------------
 
 
 class Candidates(NamedTuple):
@@ -129,7 +202,8 @@ class Ensemble(NamedTuple):
 
     ``candidates`` [n] are the distinct times of all particles, ``position`` [E] the candidate at which each
     event is, ``times`` [E] = candidates[position], ``owner`` [E] its particle, and ``weights`` [M] sum to one.
-    The events at candidate j are ``events[bounds[j]:bounds[j + 1]]``, in the order of a sweep over time.
+    ``charge`` [n] is what a consensus event at each candidate costs beside its risk. The events at candidate j are
+    ``events[bounds[j]:bounds[j + 1]]``, in the order of a sweep over time.
     """
 
     candidates: Floats
@@ -138,15 +212,17 @@ class Ensemble(NamedTuple):
     owner: Ints
     offsets: Ints
     weights: Floats
+    charge: Floats
     events: Ints
     bounds: Ints
 
 
 @njit
-def restrict(candidates: Candidates, weights: Floats, begin: Ints, first: int, stop: int) -> Ensemble:
+def restrict(candidates: Candidates, weights: Floats, charge: Floats, begin: Ints, first: int, stop: int) -> Ensemble:
     """The ensemble between candidates ``first`` and ``stop``, identical particles merged.
 
-    ``begin`` [M] is where each particle's events of this stretch begin, and moves on to where they end.
+    ``charge`` [n] is that of all candidates; ``begin`` [M] is where each particle's events of this stretch begin, and
+    moves on to where they end.
     """
     position, offsets = candidates.position, candidates.offsets
     particles = len(weights)
@@ -182,7 +258,7 @@ def restrict(candidates: Candidates, weights: Floats, begin: Ints, first: int, s
         everything += mass[i]
     for i in range(count):
         mass[i] /= everything
-    return _arrange(candidates.times[first:stop], places[:total], own[: count + 1], mass[:count])
+    return _arrange(candidates.times[first:stop], places[:total], own[: count + 1], mass[:count], charge[first:stop])
 
 
 @njit
@@ -198,7 +274,7 @@ def _same(places: Ints, bounds: Ints, particle: int, first: int, size: int) -> b
 
 
 @njit
-def _arrange(candidates: Floats, position: Ints, offsets: Ints, weights: Floats) -> Ensemble:
+def _arrange(candidates: Floats, position: Ints, offsets: Ints, weights: Floats, charge: Floats) -> Ensemble:
     """An ensemble from the particles' positions: the owner of each event, and the events at each candidate."""
     size = len(position)
     times, owner, events = np.empty(size), np.empty(size, np.int64), np.empty(size, np.int64)
@@ -213,4 +289,4 @@ def _arrange(candidates: Floats, position: Ints, offsets: Ints, weights: Floats)
     for e in range(size):
         events[bounds[position[e] + 1]] = e
         bounds[position[e] + 1] += 1
-    return Ensemble(candidates, position, times, owner, offsets, weights, events, bounds[:-1])
+    return Ensemble(candidates, position, times, owner, offsets, weights, charge, events, bounds[:-1])

@@ -1,9 +1,9 @@
-"""The exact search: a decode of least risk and its certificate, for one event type (docs/consensus.md, section 5).
+"""The exact search: a decode of least objective (risk plus charges) and its certificate (docs/consensus.md, section 5).
 
 The paper guesses that the consensus is NP-hard; it is a minimum-cost flow. To solve it over all candidates at once
 would be slow, so columns are generated: solve the program on few chosen times (``program.py``), price every
 candidate by the particles' potentials (``bound.py``), choose the cheapest of each run of candidates that would pay,
-and go on until none does. In every round the risk of the decode and the best bound so far enclose the least risk.
+and go on until none does. In every round the objective of the decode and the best bound so far enclose the least one.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ CURRENT = 0.8  # pricing at 0.8 current + 0.2 best feasible potentials saves col
 
 @njit
 def exact_search(ensemble: Ensemble, cost: Cost, decode: Decode, tolerance: float, rounds: int) -> tuple[Decode, float]:
-    """The optimal decode, and a lower bound on the risk of any decode.
+    """The optimal decode, and a lower bound on the objective of any decode.
 
-    Stops when the bound is within ``tolerance`` (relative) of the risk, when no candidate pays, or after
+    Stops when the bound is within ``tolerance`` (relative) of the objective, when no candidate pays, or after
     ``rounds`` rounds; in the last case the gap is what it is. A ``decode`` to start from that proves good
-    enough is returned as it is: where any gap will do, this gives a bound on its risk.
+    enough is returned as it is: where any gap will do, this gives a bound.
     """
     slack = 2e-15 * (cost.insert + cost.delete)
     program = start_program(decode, ensemble, cost)
@@ -52,8 +52,8 @@ def exact_search(ensemble: Ensemble, cost: Cost, decode: Decode, tolerance: floa
 
 @njit
 def _enough(decode: Decode, proven: Bound, tolerance: float) -> bool:
-    """Whether the bound is within ``tolerance`` of the risk; an infinite one always is, of a risk of zero too."""
-    return not decode.risk - proven.lower > tolerance * decode.risk
+    """Whether the bound is within ``tolerance`` of the objective; an infinite one always is, of zero too."""
+    return not decode.objective - proven.lower > tolerance * decode.objective
 
 
 @njit

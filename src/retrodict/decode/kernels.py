@@ -1,4 +1,4 @@
-"""What all compiled kernels of this folder share: names of arrays, a binary search, and code kept on disk.
+"""What all compiled kernels of this folder share: names of arrays, a binary search, threads, and code kept on disk.
 
 Numba looks only at an entry point's own file to decide whether the machine code on disk is still good, although
 kernels from other files are part of it; ``entry_point`` therefore stamps it with the sources of the whole folder.
@@ -7,7 +7,9 @@ kernels from other files are part of it; ``entry_point`` therefore stamps it wit
 from __future__ import annotations
 
 import hashlib
+import os
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, TypeAlias, TypeVar, cast
 
@@ -23,17 +25,28 @@ Bytes: TypeAlias = NDArray[np.int8]
 Bools: TypeAlias = NDArray[np.bool_]
 
 _Function = TypeVar("_Function", bound=Callable[..., Any])
+_Result = TypeVar("_Result")
 _SOURCES = sorted(Path(__file__).parent.glob("*.py"))
 _STAMP = hashlib.sha256(b"".join(path.read_bytes() for path in _SOURCES)).hexdigest()
 
 
 def entry_point(function: _Function) -> _Function:
-    """Compile on first use and keep the result on disk until a file of this folder changes."""
-    compiled: Any = njit(cache=True)(function)
+    """Compile on first use, keep the result on disk until a file of this folder changes, and let threads run it."""
+    compiled: Any = njit(cache=True, nogil=True)(function)
     index = getattr(getattr(compiled, "_cache", None), "_cache_file", None)
     if index is not None:
         index._source_stamp = _STAMP
     return cast(_Function, compiled)
+
+
+def in_threads(work: Callable[[int], _Result], count: int, threads: int | None) -> list[_Result]:
+    """What ``work`` gives for 0 to ``count`` - 1; entry points called in it run side by side (None: on all cores)."""
+    if threads is None:
+        threads = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    if min(threads, count) <= 1:
+        return [work(i) for i in range(count)]
+    with ThreadPoolExecutor(min(threads, count)) as pool:
+        return list(pool.map(work, range(count)))
 
 
 @njit

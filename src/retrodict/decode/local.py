@@ -2,7 +2,8 @@
 
 A decode and the alignments that edit it into every particle bound its risk from above. Each round finds the best
 alignments (Align), then moves, deletes and inserts events of the decode under those alignments (Move, Delete,
-Insert); every phase lowers the bound or keeps it, and the next round's alignments lower it again. Where the printed
+Insert); every phase lowers the bound or keeps it, and the next round's alignments lower it again. What is lowered is
+the objective: the risk and the charges of the decode's events, which the paper does not have. Where the printed
 subroutines differ from the text we follow the text: Delete sums over all particles before it decides, and Insert
 may use a time twice, since the union of the particles is a multiset.
 """
@@ -20,27 +21,29 @@ from retrodict.decode.transport import Cost, align, workspace
 
 
 class Decode(NamedTuple):
-    """Sorted ``times`` [I], their ``risk``, and the event of each particle aligned to each, ``match`` [M, I], or -1."""
+    """Sorted ``times`` [I], their risk plus charges, and the event of each particle aligned to each, or -1, [M, I]."""
 
     times: Floats
-    risk: float
+    objective: float
     match: Ints
 
 
 @njit
 def align_all(times: Floats, ensemble: Ensemble, cost: Cost) -> Decode:
-    """Align Phase of Algorithm 3: a decode with its risk and its alignments."""
+    """Align Phase of Algorithm 3: a decode with its objective and its alignments."""
     match = np.empty((len(ensemble.weights), len(times)), np.int64)
     work = workspace(len(times), longest(ensemble.offsets))
-    risk = 0.0
+    objective = 0.0
     for m in range(len(ensemble.weights)):
         first = ensemble.offsets[m]
         own = ensemble.times[first : ensemble.offsets[m + 1]]
-        risk += ensemble.weights[m] * align(times, own, cost, match[m], work)
+        objective += ensemble.weights[m] * align(times, own, cost, match[m], work)
         for i in range(len(times)):
             if match[m, i] >= 0:
                 match[m, i] += first
-    return Decode(times, risk, match)
+    for time in times:
+        objective += ensemble.charge[first_at_least(ensemble.candidates, time, 0, len(ensemble.candidates))]
+    return Decode(times, objective, match)
 
 
 @njit
@@ -76,8 +79,27 @@ def clear(mass: Floats, first: int, last: int) -> None:
 
 
 @njit
+def _best_place(ensemble: Ensemble, mass: Floats, first: int, last: int, aligned: float) -> int:
+    """Where an event moves least, the weighted median of ``mass``, or where a lower charge outweighs the way there."""
+    median = best = quantile(mass, first, last, 0.5 * aligned)
+    times, charge = ensemble.candidates, ensemble.charge
+    least = charge[median]
+    for step in (1, -1):
+        behind, moved, place = 0.0, 0.0, median
+        for j in range(first, median + 1) if step == 1 else range(median, last + 1):
+            behind += mass[j]
+        while place != (last if step == 1 else first):
+            moved += abs(times[place + step] - times[place]) * (2.0 * behind - aligned)
+            place += step
+            behind += mass[place]
+            if charge[place] < charge[median] and moved + charge[place] < least:
+                best, least = place, moved + charge[place]
+    return best
+
+
+@njit
 def _move_and_delete(decode: Decode, ensemble: Ensemble, cost: Cost, free: Bools) -> Floats:
-    """Move and Delete Phases: each event goes to the weighted median of its aligned events, or goes.
+    """Move and Delete Phases: each event goes to the best place among its aligned events, or goes.
 
     ``free`` [E] tells which particle events are unaligned, and is updated; returns the events kept.
     """
@@ -89,8 +111,9 @@ def _move_and_delete(decode: Decode, ensemble: Ensemble, cost: Cost, free: Bools
         first, last, aligned = gather(i, ensemble, match, mass)
         if last < 0:
             continue
-        time = ensemble.candidates[quantile(mass, first, last, 0.5 * aligned)]
-        worth = cost.insert * aligned - cost.delete * (1.0 - aligned)
+        best = _best_place(ensemble, mass, first, last, aligned)
+        time = ensemble.candidates[best]
+        worth = cost.insert * aligned - cost.delete * (1.0 - aligned) - ensemble.charge[best]
         for place in range(first, last + 1):
             worth -= mass[place] * abs(ensemble.candidates[place] - time)
         clear(mass, first, last)
@@ -105,9 +128,9 @@ def _move_and_delete(decode: Decode, ensemble: Ensemble, cost: Cost, free: Bools
 
 @njit
 def _insertion_gains(ensemble: Ensemble, free: Bools, cost: Cost) -> Floats:
-    """Delta(t) [n]: by how much the risk bound falls if one event is inserted at each candidate."""
+    """Delta(t) [n]: by how much the bound on the objective falls if one event is inserted at each candidate."""
     reach = cost.insert + cost.delete
-    gains = np.full(len(ensemble.candidates), -cost.delete)
+    gains = -cost.delete - ensemble.charge
     for m in range(len(ensemble.weights)):
         weight, left, first = ensemble.weights[m], -np.inf, 0
         for event in range(ensemble.offsets[m], ensemble.offsets[m + 1] + 1):
@@ -216,7 +239,7 @@ def _equal(a: Floats, b: Floats) -> bool:
 
 @njit
 def improve(start: Decode, ensemble: Ensemble, cost: Cost, known: Floats) -> Decode:
-    """DecodeK from a given start: repeat the four phases until the decode, or its risk, no longer changes.
+    """DecodeK from a given start: repeat the four phases until the decode, or its objective, no longer changes.
 
     A search that comes to the ``known`` decode ends there: it would repeat the search that found it.
     """
@@ -228,8 +251,8 @@ def improve(start: Decode, ensemble: Ensemble, cost: Cost, known: Floats) -> Dec
         if _equal(times, best.times) or _equal(times, known):
             return best
         decode = align_all(times, ensemble, cost)
-        if decode.risk >= best.risk - 1e-12 * (cost.insert + cost.delete):
-            return decode if decode.risk < best.risk else best
+        if decode.objective >= best.objective - 1e-12 * (cost.insert + cost.delete):
+            return decode if decode.objective < best.objective else best
         best = decode
 
 
@@ -248,6 +271,6 @@ def local_search(ensemble: Ensemble, cost: Cost, starts: int) -> Decode:
                 continue
             decode = align_all(own, ensemble, cost)
         decode = improve(decode, ensemble, cost, best.times)
-        if decode.risk < best.risk:
+        if decode.objective < best.objective:
             best = decode
     return best

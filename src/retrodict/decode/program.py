@@ -3,10 +3,10 @@
 The consensus has y_k events at chosen candidate k, and Y counts them up to each time. Every particle m has a chain of
 nodes, the chosen candidates together with its own times, where it has n events; H counts its events after
 insertions and deletions up to each node. The risk is a sum of terms, each of a difference of two such counts: the
-gap between two nodes times |Y - H|, which is time moved, and C_delete or C_insert for each event by which H rises
-more or less than n. So the counts are the heights of a network (``flow.py``), and the flow on the arc of a node's
-events is w_m f_m, where f_m is the potential that proves the optimum (``bound.py``). Flows are integers,
-``weight * f * scale``, so that the solution is exact.
+gap between two nodes times |Y - H|, which is time moved, C_delete or C_insert for each event by which H rises
+more or less than n, and a charge for each step of Y. So the counts are the heights of a network (``flow.py``), and the
+flow on the arc of a node's events is w_m f_m, where f_m is the potential that proves the optimum (``bound.py``). Flows
+are integers, ``weight * f * scale``, so that the solution is exact.
 """
 
 from __future__ import annotations
@@ -234,13 +234,14 @@ def _build_network(program: Program, ensemble: Ensemble, cost: Cost) -> tuple[Ar
     height = np.zeros(K + 1 + len(program.place), np.int64)
     for k in range(K):
         height[k + 1] = height[k] + program.number[k]
-        set_arc(arcs, k, k, k + 1, 0, UNBOUNDED, 0)
+        charge = round(ensemble.charge[program.chosen[k]] * program.scale)
+        set_arc(arcs, k, k, k + 1, 0, UNBOUNDED, charge)
     for node in range(len(program.counts)):
         height[K + 1 + node] = program.counts[node]
     for m in range(len(ensemble.weights)):
         _add_chain(arcs, height, program, ensemble, m, cost)
     for k in range(K):
-        arcs.flow[k] = 0 if program.number[k] > 0 else min(arcs.flow[k], 0)
+        arcs.flow[k] = arcs.above[k] if program.number[k] > 0 else min(arcs.flow[k], arcs.above[k])
     return arcs, height
 
 

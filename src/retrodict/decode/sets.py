@@ -1,0 +1,245 @@
+"""All streams of a set decoded in one call, by compiled code that runs in threads.
+
+The particles of each stream are put into an order of their own and cut into stretches that do not interact
+(``ensemble.py``). On each, the paper's local search (``local.py``) finds a good decode, and the exact search
+(``exact.py``) the best one and, as a by-product, a lower bound on what every decode costs (``bound.py``). Stretches are
+put together, and what the particles aligned to each event say about it becomes its probability and its time interval.
+docs/consensus.md has the proofs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Literal, NamedTuple
+
+import numpy as np
+from numba import njit
+
+from retrodict.decode.ensemble import Ensemble, list_candidates, next_cut, own_order, restrict, select
+from retrodict.decode.exact import exact_search
+from retrodict.decode.flat import Charges, Ensembles, check_charges, check_ensembles
+from retrodict.decode.kernels import Floats, Ints, entry_point, first_at_least, in_threads
+from retrodict.decode.local import Decode, clear, gather, local_search, quantile
+from retrodict.decode.transport import Cost, CostLike, as_cost
+from retrodict.errors import DataError
+
+Method = Literal["exact", "local"]
+
+
+class Decodes(NamedTuple):
+    """One decode for each of N streams at one cost, with D events in all, and what they risk.
+
+    Stream i owns events ``offsets[i]:offsets[i + 1]``, sorted by time. ``risk`` is the plain expected distance,
+    C_insert * inserted + C_delete * deleted + moved; ``charged`` is the sum of the charges of the events. What is
+    minimised is ``objective`` = risk + charged, and no decode with events at particle times has one below
+    ``lower_bound``.
+    """
+
+    times: Floats  # [D]
+    types: Ints  # [D]
+    probability: Floats  # [D]: the weight of the particles that have an event aligned to this one
+    earliest: Floats  # [D]: weighted quantiles of where they have it
+    latest: Floats  # [D]
+    offsets: Ints  # [N + 1]
+    risk: Floats  # [N]
+    charged: Floats  # [N]
+    lower_bound: Floats  # [N]
+    moved: Floats  # [N]
+    inserted: Floats  # [N]
+    deleted: Floats  # [N]
+
+    @property
+    def objective(self) -> Floats:
+        """What is minimised [N]: the risk, and the charges of the events."""
+        return self.risk + self.charged
+
+    @property
+    def gap(self) -> Floats:
+        """(objective - lower_bound) / objective [N]: zero for a proven optimum."""
+        return (self.objective - self.lower_bound) / np.where(self.objective > 0, self.objective, 1.0)
+
+
+class Options(NamedTuple):
+    """How to search; with an infinite ``tolerance`` the exact search only adds a bound to the local one."""
+
+    starts: int
+    tolerance: float
+    rounds: int
+    level: float
+
+
+def decode_set(
+    ensembles: Ensembles,
+    costs: Iterable[CostLike],
+    charges: Charges | None = None,
+    method: Method = "exact",
+    *,
+    level: float = 0.9,
+    tolerance: float = 1e-9,
+    rounds: int = 100,
+    starts: int = 3,
+    threads: int | None = None,
+) -> list[Decodes]:
+    """The consensus of every stream of a set (eq. decode), for each cost, whatever the number of threads the same.
+
+    Options are those of ``consensus``; ``charges`` make each event of a decode cost more than its risk, where the
+    particles are too few to be trusted.
+    """
+    options = check_options(method, level, tolerance, rounds, starts)
+    checked = check_ensembles(ensembles)
+    prices = [as_cost(cost) for cost in costs]
+    return decode_checked(checked, prices, check_charges(charges, len(checked.weights)), options, threads)
+
+
+def check_options(method: str, level: float, tolerance: float, rounds: int, starts: int) -> Options:
+    """The options of a search, or an error that says which is wrong."""
+    if method not in ("exact", "local"):
+        raise DataError(f"unknown method {method!r}", remedy='pass method="exact" or method="local"')
+    if not 0 < level < 1:
+        raise DataError(f"level is {level}", remedy="pass the coverage of the intervals, between 0 and 1")
+    if not tolerance >= 0:
+        raise DataError(f"tolerance is {tolerance}", remedy="pass a relative gap of zero or more")
+    if rounds < 1 or starts < 1:
+        raise DataError(f"rounds={rounds}, starts={starts}", remedy="pass at least 1 of each")
+    if method == "exact":
+        return Options(1, float(tolerance), rounds, float(level))
+    return Options(starts, np.inf, 1, float(level))  # one solve, for the bound alone
+
+
+def decode_checked(
+    ensembles: Ensembles, costs: Sequence[Cost], charges: Charges, options: Options, threads: int | None
+) -> list[Decodes]:
+    """The decodes for each cost of ensembles that were checked."""
+    N, M = ensembles.weights.shape
+
+    def decode_stream(i: int) -> list[Summary]:
+        offsets, weights = ensembles.offsets[i * M : (i + 1) * M + 1], ensembles.weights[i]
+        kept = own_order(ensembles.event_times, ensembles.event_types, offsets, weights)
+        times, types, bounds = select(ensembles.event_times, ensembles.event_types, offsets, kept)
+        order, w = np.argsort(times), weights[kept]
+        w /= w.sum()
+        part = slice(charges.offsets[i], charges.offsets[i + 1])
+        starts, values = charges.starts[part].copy(), charges.values[part].copy()
+        return [_solve(times, types, bounds, order, w, starts, values, cost, options) for cost in costs]
+
+    found = in_threads(decode_stream, N, threads)
+    return [_join([of_stream[c] for of_stream in found], cost) for c, cost in enumerate(costs)]
+
+
+def _join(found: Sequence[Summary], cost: Cost) -> Decodes:
+    """The decodes of all streams in flat arrays, the events of each sorted by time."""
+    offsets = np.array([0, *(len(f.times) for f in found)], dtype=np.int64).cumsum()
+    times = np.concatenate([np.empty(0), *(f.times for f in found)])
+    types = np.concatenate([np.empty(0, np.int64), *(f.types for f in found)])
+    order = np.lexsort((times, np.repeat(np.arange(len(found)), np.diff(offsets))))
+    probability = np.concatenate([np.empty(0), *(f.probability for f in found)])[order]
+    earliest, latest = np.concatenate([np.empty((0, 2)), *(f.interval for f in found)])[order].T
+    moved, inserted, deleted = np.array([f.expected for f in found]).reshape(-1, 3).T
+    charged, lower = np.array([f.totals for f in found]).reshape(-1, 2).T
+    risk = cost.insert * inserted + cost.delete * deleted + moved
+    lower = np.clip(lower, 0.0, risk + charged)  # rounding may lift the bound above the objective in the last digits
+    events = times[order], types[order], probability, earliest, latest
+    return Decodes(*events, offsets, risk, charged, lower, moved, inserted, deleted)
+
+
+# --- one stream --------------------------------------------------------------------------------------------
+
+
+class Summary(NamedTuple):
+    """The ``times`` [D], ``types`` [D], ``probability`` [D] and ``interval`` [D, 2] of the events of a decode.
+
+    ``expected`` [3] is the time moved and the numbers of insertions and deletions (eq. decomp), weighted over
+    particles; ``totals`` [2] are the charges of the events and the lower bound on risk plus charges.
+    """
+
+    times: Floats
+    types: Ints
+    probability: Floats
+    interval: Floats
+    expected: Floats
+    totals: Floats
+
+
+@entry_point
+def _solve(
+    times: Floats,
+    types: Ints,
+    offsets: Ints,
+    order: Ints,
+    weights: Floats,
+    segments: Floats,
+    charges: Floats,
+    cost: Cost,
+    options: Options,
+) -> Summary:
+    """The consensus of all stretches, by type and time; ``order`` [E] sorts the times.
+
+    Consensus events are charged by the segment they are in: ``segments`` [S] are their starts and ``charges`` [S] in
+    units of C_delete.
+    """
+    candidates = list_candidates(times, types, offsets, order)
+    size = len(times)
+    found = Summary(
+        np.empty(size), np.empty(size, np.int64), np.empty(size), np.empty((size, 2)), np.zeros(3), np.zeros(2)
+    )
+    begin = offsets[:-1].copy()
+    charge = _charge_candidates(candidates.times, segments, charges, cost)
+    first = count = offsets[0]  # a literal 0 would have all callees compiled once more
+    while first < len(candidates.times):
+        stop = next_cut(candidates, first, cost.insert + cost.delete)
+        ensemble = restrict(candidates, weights, charge, begin, first, stop)
+        decode = local_search(ensemble, cost, options.starts)
+        decode, proven = exact_search(ensemble, cost, decode, options.tolerance, options.rounds)
+        found.totals[1] += proven
+        before, count = count, _summarise(decode, ensemble, options.level, count, found)
+        found.types[before:count] = candidates.types[first]
+        first = stop
+    events = found.times[:count], found.types[:count], found.probability[:count], found.interval[:count]
+    return Summary(*events, found.expected, found.totals)
+
+
+@njit
+def _charge_candidates(times: Floats, segments: Floats, charges: Floats, cost: Cost) -> Floats:
+    """The charge of a consensus event at each time [n], at most what makes sure that it never pays."""
+    charge = np.zeros(len(times))
+    if len(segments) == 0:
+        return charge
+    for j in range(len(times)):
+        after = first_at_least(segments, times[j], 0, len(segments))
+        while after < len(segments) and segments[after] == times[j]:
+            after += 1
+        charge[j] = min(charges[max(after - 1, 0)] * cost.delete, 2.0 * (cost.insert + cost.delete))
+    return charge
+
+
+@njit
+def _summarise(decode: Decode, ensemble: Ensemble, level: float, count: int, found: Summary) -> int:
+    """Add the events of a decode after ``count`` others; the new count.
+
+    Events that no particle has are left out: they are worth something only if C_delete = 0, and then nothing.
+    """
+    before = count
+    mass = np.zeros(len(ensemble.candidates))
+    for i in range(len(decode.times)):
+        low, high, total = gather(i, ensemble, decode.match, mass)
+        if high < 0:
+            continue
+        slack = 1e-12 * total  # cumulative sums of weights round
+        earliest = quantile(mass, low, high, 0.5 * (1.0 - level) * total - slack)
+        latest = quantile(mass, low, high, 0.5 * (1.0 + level) * total - slack)
+        for j in range(low, high + 1):
+            found.expected[0] += mass[j] * abs(ensemble.candidates[j] - decode.times[i])
+        clear(mass, low, high)
+        found.totals[0] += ensemble.charge[first_at_least(ensemble.candidates, decode.times[i], 0, len(mass))]
+        found.times[count], found.probability[count] = decode.times[i], min(total, 1.0)
+        found.interval[count, 0] = ensemble.candidates[earliest]
+        found.interval[count, 1] = ensemble.candidates[latest]
+        count += 1
+    for m in range(len(ensemble.weights)):
+        agreed = 0
+        for i in range(len(decode.times)):
+            agreed += decode.match[m, i] >= 0
+        size = ensemble.offsets[m + 1] - ensemble.offsets[m]
+        found.expected[1] += ensemble.weights[m] * (size - agreed)
+        found.expected[2] += ensemble.weights[m] * (count - before - agreed)
+    return count
