@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from retrodict.decode.transport import CostLike
 from retrodict.errors import DataError, DataNotice
 from retrodict.events.combine import combine
 from retrodict.events.stream import EventStream
@@ -24,6 +25,7 @@ from retrodict.events.stream_set import StreamSet, describe_types
 from retrodict.models.base import Model
 from retrodict.models.simulate import simulate
 from retrodict.smc.choice import prefers_lagged
+from retrodict.smc.decision import Decision, decide
 from retrodict.smc.diagnostics import Diagnostics, complaints
 from retrodict.smc.guesses import Guesses, join
 from retrodict.smc.posterior_folder import read_posterior, save_posterior
@@ -166,20 +168,25 @@ class Posterior:
         return simulate(self.model, history=history, end=until, seed=seed), self.full.weights
 
     def consensus(
-        self, cost: float | tuple[float, float], method: Literal["exact", "local"] = "exact", **options: Any
+        self, cost: CostLike, method: Literal["exact", "local"] = "exact", *, level: float = 0.9
     ) -> StreamSet:
         """One answer: for each stream the missing events of least expected distance to the truth (section 4).
 
-        Each event carries columns ``probability``, ``earliest`` and ``latest``.
+        Each event carries columns ``probability``, that an event of its type happened where it is (so near that the
+        two are aligned, within the cost of an insertion and a deletion at most), and ``earliest`` and ``latest``, which
+        hold its time with probability ``level`` if it did.
         """
-        from retrodict.decode import consensus
+        return self.decide([cost], method=method, level=level)[0].streams
 
-        streams = []
-        for i in range(len(self)):
-            decoded = consensus(self.particles(i), self.weights(i), cost, method=method, **options).stream
-            span = float(self.observed.starts[i]), float(self.observed.ends[i])
-            streams.append(EventStream(decoded.times, decoded.types, *span, self.observed.ids[i], decoded.columns))
-        return StreamSet(streams, types=self.observed.types, axis=self.observed.axis)
+    def decide(
+        self, costs: Sequence[CostLike], ensemble: Literal["full", "lagged"] | None = None, **options: Any
+    ) -> list[Decision]:
+        """The consensus at each cost with its risk, judged by an independent run (``smc/decision.py``).
+
+        ``ensemble`` names the guesses to decode; by default the independent run chooses. ``options`` are those of
+        ``rd.consensus``.
+        """
+        return decide(self.full, self.lagged, self.observed, costs, ensemble, **options)
 
     def to_frame(self, start: int = 0, stop: int | None = None) -> pd.DataFrame:
         """One row for each event of each particle: stream, draw, weight, time, type; of streams ``start:stop``."""
