@@ -39,7 +39,8 @@ class Guesses:
     @property
     def effective_families(self) -> NDArray[np.float64]:
         """N_i of each segment, all islands together, [N, S]."""
-        shares = self.weights.reshape(len(self), self.islands, -1).sum(2)
+        N, M = self.weights.shape
+        shares = self.weights.reshape(N, self.islands, M // self.islands).sum(2)
         # An island without weight has no say, whatever its families are.
         squares = (shares**2)[..., None] / np.where(shares[..., None] > 0, self.families, 1.0)
         with np.errstate(divide="ignore"):

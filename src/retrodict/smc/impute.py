@@ -139,15 +139,15 @@ def _posterior(observed: StreamSet, run: Result, keys: Tensor, islands: int, pro
     weights, log_evidence = unite_weights(final, run.log_evidence, islands)
     ess = unite_sizes(run.trace.ess, weights, islands)
     full, lagged, reach = trace_back(run, split(keys, _LAGGED))
-    B, M = weights.shape
-    resamplings = run.trace.resampled.view(B, islands, -1).any(1).sum(1)
+    (B, M), S = weights.shape, ess.shape[1]
+    resamplings = run.trace.resampled.view(B, islands, S).any(1).sum(1)
 
     def guesses(paths: Paths, weights: NDArray[np.float64]) -> Guesses:
-        starts = np.repeat(observed.starts, paths.counts.reshape(B, -1).sum(1))
+        starts = np.repeat(observed.starts, paths.counts.reshape(B, M).sum(1))
         offsets = np.concatenate([[0], np.cumsum(paths.counts.reshape(-1))])
-        return Guesses(paths.times + starts, paths.types, offsets, weights, paths.families.reshape(B, islands, -1))
+        return Guesses(paths.times + starts, paths.types, offsets, weights, paths.families.reshape(B, islands, S))
 
-    ahead = (reach - np.arange(reach.shape[1])).reshape(B, islands, -1).min(1, initial=reach.shape[1])
+    ahead = (reach - np.arange(S)).reshape(B, islands, S).min(1, initial=S)
     return Posterior(
         observed,
         guesses(full, weights.cpu().numpy()),

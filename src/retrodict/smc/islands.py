@@ -39,9 +39,9 @@ def unite_weights(log_weights: Tensor, log_evidence: Tensor, islands: int) -> tu
 
     Particles of streams that are impossible, whose weights are all zero, count alike.
     """
-    evidence, shares = log_evidence.view(-1, islands), log_weights
+    evidence, shares = log_evidence.view(len(log_evidence) // islands, islands), log_weights
     if islands > 1:
-        shares = torch.log_softmax(log_weights, 1).view(len(evidence), islands, -1) + evidence[..., None]
+        shares = torch.log_softmax(log_weights, 1).view(len(evidence), islands, log_weights.shape[1]) + evidence[..., None]
         shares = torch.where(torch.isnan(shares), -torch.inf, shares).flatten(1)
     dead = ~torch.isfinite(shares.amax(1, keepdim=True)) if shares.numel() else shares.isnan()
     return torch.softmax(torch.where(dead, 0.0, shares), 1), log_mean(evidence)
@@ -51,7 +51,7 @@ def unite_sizes(ess: Tensor, weights: Tensor, islands: int) -> Tensor:
     """Effective sample sizes [B, S] from those of the islands [B I, S]; at the end that of all weights [B, M]."""
     if islands == 1:
         return ess
-    total = ess.view(-1, islands, ess.shape[1]).sum(1)
+    total = ess.view(len(weights), islands, ess.shape[1]).sum(1)
     last = (~torch.isnan(total)).sum(1) - 1
     total[torch.arange(len(total), device=total.device), last] = effective_size(weights.log())
     return total

@@ -80,7 +80,8 @@ def unroll(forest: Forest, heads: Tensor) -> tuple[Tensor, Tensor, Tensor]:
     counts = (backwards >= 0).sum(-1)
     place = (counts[..., None] - 1 - torch.arange(backwards.shape[-1], device=heads.device)).clamp(min=0)
     events = backwards.gather(-1, place).clamp(min=0)
-    return forest.times[events], forest.types[events].long(), counts
+    real = torch.arange(events.shape[-1], device=heads.device) < counts[..., None]
+    return torch.where(real, forest.times[events], 0.0), torch.where(real, forest.types[events].long(), 0), counts
 
 
 @dataclass
