@@ -28,7 +28,7 @@ from typing import Any
 import numpy as np
 
 from retrodict.decode import consensus, distances
-from retrodict.decode.consensus import Method
+from retrodict.decode.sets import Method
 from retrodict.events.stream import EventStream
 
 SIZES = {"taxi": (16, 5), "elevator": (150, 10)}
@@ -223,7 +223,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--streams", type=int, default=10, help="ensembles for each size and cost")
     parser.add_argument("--plain-streams", type=int, default=5, help="of these, how many in plain Python too")
-    parser.add_argument("--particles", type=int, default=1000, help="M of the large run; 0 leaves it out")
+    parser.add_argument("--particles", type=int, nargs="*", default=[100, 200, 1000], help="M of the large runs")
     parser.add_argument("--out", type=Path, help="write all figures here as JSON")
     options = parser.parse_args()
     os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})
@@ -240,7 +240,7 @@ def main() -> None:
         rows, ["size", "cost", "worst gap 0.1 %", "worst gap 1e-9", "local bound gap", "local excess", "plain excess"]
     )
     runs: list[tuple[Method, float]] = [("local", 0.0), ("exact", 1e-3), ("exact", 1e-9)]
-    large = [measure_large(n, options.particles, *run) for n in SIZES for run in runs if options.particles]
+    large = [measure_large(n, M, *run) for n in SIZES for M in options.particles for run in runs]
     table(large, ["size", "M", "method", "s", "gap", "MiB"])
     if options.out:
         options.out.write_text(json.dumps({"compile": compilation, "decode": rows, "large": large}, indent=2))

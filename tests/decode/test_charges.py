@@ -90,6 +90,7 @@ def test_the_exact_search_ends_at_one_objective_with_a_valid_certificate(seed: i
             extended = own + np.abs(ensemble.candidates[:, None] - at)
             price += weight * np.minimum(extended.min(axis=1, initial=np.inf), cost.delete)
         assert price.min() >= -1e-12
+        assert bound(f, ensemble, cost).price == pytest.approx(price, abs=1e-12)
         assert lower == pytest.approx(-weights[owner] @ f)
         assert lower <= ends[0][0].objective + 1e-12
 
@@ -108,6 +109,18 @@ def test_phases_of_the_local_search_never_raise_risk_plus_charges(seed: int) -> 
         nothing = slow_risk(np.empty(0), ensemble, cost)
         for j in range(0, len(gains), 9):
             assert gains[j] == pytest.approx(nothing - slow_objective(ensemble.candidates[j : j + 1], ensemble, cost))
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_an_event_moves_where_way_and_charge_are_least_together(seed: int) -> None:
+    ensemble, cost = charged(random_stretch(seed), seed, most=0.2), Cost(3.0, 0.1)
+    start = align_all(np.random.default_rng(seed).choice(ensemble.candidates, 1), ensemble, cost)
+    aligned = start.match[:, 0]
+    mass, at = ensemble.weights[aligned >= 0], ensemble.times[aligned[aligned >= 0]]
+    inside = (ensemble.candidates >= at.min()) & (ensemble.candidates <= at.max())
+    total = np.abs(ensemble.candidates[inside][:, None] - at) @ mass + ensemble.charge[inside]
+    moved = _move_and_delete(start, ensemble, cost, np.ones(len(ensemble.times), np.bool_))
+    assert total[np.searchsorted(ensemble.candidates[inside], moved[0])] == pytest.approx(total.min())
 
 
 def test_the_local_search_is_a_good_start_under_charges() -> None:
