@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from typing import Literal
 
 import numpy as np
 import torch
@@ -35,7 +36,7 @@ _LAGGED = 7  # a branch of each stream's random numbers: which particles make up
 def impute(
     observed: StreamSet | EventStream,
     proposal: Proposal,
-    particles: int = 50,
+    particles: int | Literal["auto"] = "auto",
     seed: int = 0,
     resample: str | None = "systematic",
     ess_threshold: float = 0.5,
@@ -50,6 +51,8 @@ def impute(
 ) -> Posterior:
     """Sample ``particles`` weighted guesses of the missing events of each observed stream (Algorithm 1).
 
+    "auto" is as many as make the answer honest, as far as the engine affords them: 1,000 with compiled engines, 200
+    with torch, where ``posterior.warn()`` tells whether they were enough.
     ``proposal`` is a ``Filtering`` or a trained ``Smoothing``. ``resample`` names a scheme (multinomial, stratified,
     systematic, residual) used when the effective sample size falls below ``ess_threshold`` times the particles; None
     for none. ``islands`` splits the particles into independent runs combined by their evidence (2 by default, where the
@@ -63,7 +66,12 @@ def impute(
     particles are worked on at once, and a particle with more than ``max_events`` missing events raises a RunawayError:
     nothing is cut silently. ``progress`` is called with the number of streams done.
     """
-    options = Options.of(particles, resample, ess_threshold, sampler, integral, max_events)
+    options = Options.of(
+        1 if particles == "auto" else particles, resample, ess_threshold, sampler, integral, max_events
+    )
+    chosen = choose(engine, proposal, options)
+    if particles == "auto":
+        particles = chosen.affords
     if islands is None:
         islands = 2 if particles % 2 == 0 else 1
     if not (isinstance(islands, int) and islands > 0 and particles % islands == 0):
@@ -71,7 +79,6 @@ def impute(
     model = proposal.model
     observed = model.matched(observed)
     options = replace(options, particles=particles // islands)
-    chosen = choose(engine, proposal, options)
     _ask_memory(observed, proposal, particles)
     parts, done = [], 0
     rows = rows or chosen.rows_at_once(proposal)
@@ -91,7 +98,7 @@ def impute(
 def sweep(
     observed: StreamSet | EventStream,
     proposal: Proposal,
-    particles: int = 50,
+    particles: int = 200,
     seed: int = 0,
     resample: str | None = "systematic",
     ess_threshold: float = 0.5,

@@ -41,7 +41,8 @@ def unite_weights(log_weights: Tensor, log_evidence: Tensor, islands: int) -> tu
     """
     evidence, shares = log_evidence.view(len(log_evidence) // islands, islands), log_weights
     if islands > 1:
-        shares = torch.log_softmax(log_weights, 1).view(len(evidence), islands, log_weights.shape[1]) + evidence[..., None]
+        own = torch.log_softmax(log_weights, 1).view(len(evidence), islands, log_weights.shape[1])
+        shares = own + evidence[..., None]
         shares = torch.where(torch.isnan(shares), -torch.inf, shares).flatten(1)
     dead = ~torch.isfinite(shares.amax(1, keepdim=True)) if shares.numel() else shares.isnan()
     return torch.softmax(torch.where(dead, 0.0, shares), 1), log_mean(evidence)

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
+import torch
 from numpy.typing import ArrayLike, NDArray
 
 from retrodict.decode.transport import CostLike
@@ -184,8 +185,9 @@ class Posterior:
         """The consensus at each cost with its risk, judged by an independent run (``smc/decision.py``).
 
         ``ensemble`` names the guesses to decode; by default the independent run chooses. ``options`` are those of
-        ``rd.consensus``.
+        ``rd.consensus``; to a thousandth of the least risk suffices, since 200 guesses say less than that.
         """
+        options = {"tolerance": 1e-3, "threads": torch.get_num_threads()} | options
         return decide(self.full, self.lagged, self.observed, costs, ensemble, **options)
 
     def to_frame(self, start: int = 0, stop: int | None = None) -> pd.DataFrame:

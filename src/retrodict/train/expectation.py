@@ -234,4 +234,4 @@ class ExpectationMaximisation(Objective):
             )
 
     def _impute(self, observed: StreamSet, particles: int, seed: int, resample: str | None = "systematic") -> Posterior:
-        return impute(observed, self.learner.proposal, particles, seed, resample)
+        return impute(observed, self.learner.proposal, particles, seed, resample, islands=1)

@@ -88,7 +88,7 @@ def learn_missing(
         learned.missing = learned.missing.bind(streams.types, unit)
         for number in range(len(learned.evidence), rounds):
             proposal.missingness = learned.missing
-            posterior = impute(streams, proposal, particles, seed=seed * 1_000_003 + number)
+            posterior = impute(streams, proposal, particles, seed=seed * 1_000_003 + number, islands=1)
             evidence = float(posterior.log_evidence.sum()) / max(streams.num_events, 1)
             completed = completions(posterior, draws, seed * 1_000_003 + number)
             learned.missing = maximise(learned.missing, completed)

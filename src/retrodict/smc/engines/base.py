@@ -21,6 +21,7 @@ class Engine(Protocol):
     """Runs Algorithm 1 on B streams at a time."""
 
     name: str
+    affords: int  # particles a stream that it runs by default
 
     def unavailable(self) -> str | None:
         """Why this engine cannot be used on this machine; None where it can."""
@@ -39,6 +40,7 @@ class TorchEngine:
     """The reference, on any device; it refuses nothing."""
 
     name = "torch"
+    affords = 200
 
     def unavailable(self) -> str | None:
         """Torch is always there."""

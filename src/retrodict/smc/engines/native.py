@@ -56,6 +56,7 @@ class NativeEngine:
     """Compiled kernels; threads over groups of streams, as many as torch uses."""
 
     name = "native"
+    affords = 1000
 
     def __init__(self) -> None:
         self._packed: weakref.WeakKeyDictionary[Proposal, tuple[Any, Any]] = weakref.WeakKeyDictionary()
