@@ -2,7 +2,7 @@
 
     python -m experiments.honest train --folder honest       smoothers of all processes (a GPU pays)
     python -m experiments.honest measure --folder honest     impute, decode, compare; one JSON file a case
-    python -m experiments.honest show --folder honest        the tables of docs/honest.md
+    python -m experiments.honest measure --folder reproduced --only taxi --settings deterministic rho-0.5
 
 Processes: random neural Hawkes processes of 256 cells, as in appendix G.3 but with a fixed horizon, so that the model
 is exactly true, and two Hawkes processes. Constants of the package were chosen on ``TUNING``; ``REPORTED`` were not
@@ -22,12 +22,23 @@ import numpy as np
 import torch
 
 import retrodict as rd
+from experiments.data import test_pair
+from experiments.imputing import METHODS
+from experiments.sizes import FULL
+from experiments.store import Run, write_json
 from retrodict.datasets.synthetic import random_neural_hawkes
+from retrodict.decode import Ensembles, decode_set, thin_set
+from retrodict.decode.transport import as_cost
+from retrodict.evaluate import interval_coverage, transport_score
+from retrodict.evaluate.matching import pair_streams
+from retrodict.smc.decision import as_streams
+from retrodict.smc.diagnostics import FEW
 
 TUNING = ("neural-99", "neural-100", "hawkes-a")
 REPORTED = (*(f"neural-{seed}" for seed in range(101, 106)), "hawkes-b", "hawkes-c")
 SETTINGS = ("deterministic", "half")
 STREAMS = 200
+_REAL = ("taxi", "flights", "elevator")
 _HAWKES = {
     "hawkes-a": ([0.3, 0.2, 0.1], [[0.2, 0.5, 0.0], [0.0, 0.2, 0.6], [0.5, 0.0, 0.1]], 2.0),
     "hawkes-b": ([0.2, 0.3], [[0.3, 0.5], [0.4, 0.2]], 1.0),
@@ -79,21 +90,139 @@ def train(folder: Path, process: str, setting: str, seconds: float, device: str)
     return f"{process}, {setting}: {record['epochs']} epochs, {record['ended']}, {time.perf_counter() - began:.0f} s"
 
 
+class Task(NamedTuple):
+    """What is imputed: a process or a data set, a setting, and how."""
+
+    data: str
+    setting: str
+    method: str  # filtering or smoothing
+
+    @property
+    def name(self) -> str:
+        """A file's name."""
+        return f"{self.data}.{self.setting}.{self.method}"
+
+
+def measure(folder: Path, task: Task, streams: int, ideal: bool) -> str:
+    """Impute by default and as before, decode at every cost, and compare with the truth; one JSON file."""
+    torch.set_num_threads(1)
+    file = folder / "results" / f"{task.name}.json"
+    if file.exists():
+        return f"{task.name}: done before"
+    proposal, observed, truth, costs = _inputs(folder, task, streams)
+    began = time.perf_counter()
+    posterior = rd.impute(observed, proposal)
+    sampled = time.perf_counter()
+    decisions = posterior.decide(costs)
+    decoded = time.perf_counter()
+    result: dict[str, Any] = {
+        "streams": len(observed),
+        "missing": truth.num_events,
+        "particles": posterior.num_particles,
+        "sampling_seconds": (sampled - began) / len(observed),
+        "decoding_seconds": (decoded - sampled) / len(observed) / len(costs),
+        "families": [float(np.nanmean(g.effective_families)) for g in (posterior.full, posterior.lagged)],
+        "nothing": [cost * truth.num_events for cost in costs],
+        "default": [_score(truth, d.streams, cost) for d, cost in zip(decisions, costs, strict=True)],
+        "ensembles": [d.ensemble for d in decisions],
+        "risk": [float(d.risk.sum()) for d in decisions],
+        "warned": _coverage_where_warned(posterior, truth, decisions, costs),
+    }
+    if task.data in _REAL:
+        for particles in (50, 1000):
+            old = posterior if particles == 1000 else rd.impute(observed, proposal, particles, islands=1)
+            result[f"before, {particles}"] = _as_before(old.full, observed, truth, costs)
+    if ideal:
+        device = "cuda" if torch.cuda.is_available() and isinstance(proposal.model, rd.NeuralHawkes) else "cpu"
+        many = rd.impute(observed, rd.Filtering(proposal.model, proposal.missingness).to(device), 10_000, seed=9)
+        thinned = thin_set(_flat(many.full), 1000, np.full(len(observed), 0.5))
+        result["ideal"] = _as_before(thinned, observed, truth, costs)
+    write_json(file, result)
+    return f"{task.name}: {time.perf_counter() - began:.0f} s"
+
+
+def _inputs(folder: Path, task: Task, streams: int) -> tuple[rd.Proposal, rd.StreamSet, rd.StreamSet, list[float]]:
+    """The proposal, the observed streams, what is missing from them, and costs."""
+    if task.data in _REAL:
+        run = Run(folder, FULL)
+        observed, truth = (part[:streams] for part in test_pair(run, task.data, task.setting))
+        return (
+            METHODS[task.method].prepare(run, task.data, task.setting, "cpu"),
+            observed,
+            truth,
+            list(FULL.kind(task.data).costs),
+        )
+    case = make_case(task.data, task.setting)
+    observed, truth = case.missing.censor(streams_of(case, streams, 7), seed=7)
+    proposal: rd.Proposal = rd.Filtering(case.model, case.missing)
+    if task.method == "smoothing":
+        proposal = rd.load_proposal(folder / "smoothers" / f"{task.data}-{task.setting}")
+    return proposal, observed, truth, [case.horizon / 16 * share for share in (0.1, 0.3, 1.0, 3.0, 10.0)]
+
+
+def _flat(guesses: Any) -> Ensembles:
+    return Ensembles(guesses.event_times, guesses.event_types, guesses.offsets, guesses.weights)
+
+
+def _as_before(guesses: Any, observed: rd.StreamSet, truth: rd.StreamSet, costs: list[float]) -> list[dict[str, Any]]:
+    """Decodes of all guesses, without pseudo-counts."""
+    found = decode_set(_flat(guesses), costs, tolerance=1e-3, threads=1)
+    return [_score(truth, as_streams(d, observed), cost) for d, cost in zip(found, costs, strict=True)]
+
+
+def _score(truth: rd.StreamSet, imputed: rd.StreamSet, cost: float) -> dict[str, Any]:
+    """The distance, how many intervals hold the truth, and how often events of each probability happened."""
+    pairs = pair_streams(truth, imputed)
+    aligned = pairs.align(as_cost(cost)) >= 0
+    probability = np.concatenate([[], *(s.columns["probability"] for s in pairs.imputed if len(s))])
+    lengths = np.array([len(s) for s in pairs.imputed])
+    before = np.repeat(np.cumsum(lengths) - lengths, lengths)
+    own = probability[before + pairs.imputed_groups.place] if len(probability) else probability
+    bins = np.minimum((own * 10).astype(int), 9)
+    covered = interval_coverage(truth, imputed, cost) if len(probability) else None
+    return {
+        "distance": float(transport_score(truth, imputed, cost).distance.sum()),
+        "aligned": 0 if covered is None else covered.aligned,
+        "covered": 0 if covered is None else round(covered.covered * covered.aligned) if covered.aligned else 0,
+        "events": np.bincount(bins, minlength=10).tolist(),
+        "happened": np.bincount(bins, weights=aligned, minlength=10).tolist(),
+        "probability": np.bincount(bins, weights=own, minlength=10).tolist(),
+    }
+
+
+def _coverage_where_warned(posterior: rd.Posterior, truth: rd.StreamSet, decisions: Any, costs: list[float]) -> Any:
+    """Intervals that hold the truth, at the middle cost, in streams with a thin segment and in the others."""
+    thin = np.nanmin(posterior.chosen.effective_families, axis=1) < FEW
+    middle = len(costs) // 2
+    result = {}
+    for name, some in (("warned", np.flatnonzero(thin)), ("others", np.flatnonzero(~thin))):
+        score = _score(truth[some], decisions[middle].streams[some], costs[middle]) if len(some) else None
+        result[name] = [len(some), *((score["aligned"], score["covered"]) if score else (0, 0))]
+    return result
+
+
 def main(arguments: list[str] | None = None) -> None:
     """Run a stage."""
     parser = argparse.ArgumentParser()
-    parser.add_argument("stage", choices=["train", "measure", "show"])
-    parser.add_argument("--folder", type=Path, default=Path("honest"))
+    parser.add_argument("stage", choices=["train", "measure"])
+    parser.add_argument("--folder", type=Path, default=Path("honest"), help="for real data: of a finished run")
     parser.add_argument("--workers", type=int, default=2)
     parser.add_argument("--seconds", type=float, default=300.0)
+    parser.add_argument("--streams", type=int, default=STREAMS)
     parser.add_argument("--device", default="auto")
+    parser.add_argument("--methods", nargs="*", default=["filtering", "smoothing"])
+    parser.add_argument("--settings", nargs="*", default=SETTINGS)
     parser.add_argument("--only", nargs="*", default=[*TUNING, *REPORTED])
     options = parser.parse_args(arguments)
-    cases = [(process, setting) for process in options.only for setting in SETTINGS]
+    cases = [(data, setting) for data in options.only for setting in options.settings]
     context = multiprocessing.get_context("spawn")
     with ProcessPoolExecutor(options.workers, mp_context=context) as pool:
         if options.stage == "train":
             jobs = [pool.submit(train, options.folder, *case, options.seconds, options.device) for case in cases]
+        else:
+            tasks = [Task(*case, method) for method in reversed(options.methods) for case in cases]
+            ideal = {task: task.data not in _REAL and task.method == "filtering" for task in tasks}
+            jobs = [pool.submit(measure, options.folder, task, options.streams, ideal[task]) for task in tasks]
         for job in jobs:
             print(job.result(), flush=True)
 

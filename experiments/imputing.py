@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Any, Literal, NamedTuple
 
+import numpy as np
+
 import retrodict as rd
 from experiments.baselines import best_rules, constant_rate, median_rules
 from experiments.data import TEST_MASK, mechanism, test_pair
@@ -60,7 +62,7 @@ def impute(
     result = {
         "missing": missing.lengths,
         "ess": posterior.diagnostics.final_ess,
-        "histories": posterior.distinct_histories(observed.starts + 0.5 * observed.durations),
+        "families": np.nanmean(posterior.full.effective_families, axis=1),
     }
     if chosen.decode is not None:
         answers = [posterior.consensus(cost, method=chosen.decode) for cost in costs]

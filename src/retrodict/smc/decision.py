@@ -61,7 +61,7 @@ def decide(
         thinned, charges = _prepare(ways[best], observed, DRAWS)
         (found,) = decode_set(thinned, [price], charges, **options)
         risk = risks[best][c] if risks else found.risk
-        decisions.append(Decision(_as_streams(found, observed), best, risk, price.insert * expected))
+        decisions.append(Decision(as_streams(found, observed), best, risk, price.insert * expected))
     return decisions
 
 
@@ -100,7 +100,8 @@ def _prepare(guesses: Guesses, observed: StreamSet, draws: int) -> tuple[Ensembl
     return thin_set(_ensembles(guesses), draws, np.full(N, 0.5)), charges
 
 
-def _as_streams(found: Decodes, observed: StreamSet) -> StreamSet:
+def as_streams(found: Decodes, observed: StreamSet) -> StreamSet:
+    """Decodes of observed streams, with what is known of each event as columns."""
     columns = {"probability": found.probability, "earliest": found.earliest, "latest": found.latest}
     o = observed
     return StreamSet.trusted(
