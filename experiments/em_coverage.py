@@ -2,9 +2,9 @@
 
     python -m experiments.em_coverage --sets 100 --workers 16 --out runs/em/coverage.json
 
-Each set has 100 streams of a Hawkes process of three types, of which one excites itself and another, and one comes alone
-as in a Poisson process. Their events go missing at rates 0.6, 0.2 and 0.4. ``rd.learn_missing`` starts from 0.5 for
-every type, and knows the model. Written are the share of the sets whose interval holds the true rate, by type and for all, the mean
+Each set has 100 streams of a Hawkes process of three types: one excites itself and another, one comes alone as in a
+Poisson process. Events go missing at rates 0.6, 0.2 and 0.4. ``rd.learn_missing`` starts from 0.5 for every type and
+knows the model. Written are the share of the intervals that hold the true rate, by type and for all types, the mean
 standard error beside the spread of the estimates, and how many rates were called not identified.
 """
 

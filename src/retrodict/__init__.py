@@ -46,6 +46,7 @@ from retrodict.smc.posterior import Posterior, load_posterior
 if TYPE_CHECKING:
     from retrodict.decode import consensus, transport
     from retrodict.evaluate import score
+    from retrodict.report.sensitivity import sensitivity
     from retrodict.train.fitting import fit
     from retrodict.train.incomplete import fit_incomplete
     from retrodict.train.mechanism import learn_missing
@@ -57,6 +58,7 @@ _LATER = {
     "fit_incomplete": "retrodict.train.incomplete",
     "learn_missing": "retrodict.train.mechanism",
     "score": "retrodict.evaluate",
+    "sensitivity": "retrodict.report.sensitivity",
     "transport": "retrodict.decode",
 }
 
@@ -107,6 +109,7 @@ __all__ = [
     "read_missing",
     "save_model",
     "score",
+    "sensitivity",
     "simulate",
     "sweep",
     "transport",

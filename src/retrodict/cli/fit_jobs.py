@@ -11,6 +11,7 @@ from typing import Any
 import typer
 
 from retrodict.cli import common
+from retrodict.cli.rates import show_rates
 from retrodict.errors import ModelError, WriteError
 from retrodict.events.stream_set import StreamSet
 from retrodict.missingness.spec import parse_missing
@@ -108,6 +109,8 @@ def learn_mechanism(
     proposal = Filtering(model, mechanism)
     with common.notes():
         learned = learn_missing(proposal, train, directory=output, progress=say, seed=seed, resume=resume)
+    if learned.rates is not None:
+        show_rates(learned.rates)
     common.wrote(
         output / "missing.yaml",
         f"{learned.missing!r}, log evidence {learned.evidence[-1]:.4f} nats per observed event (use it with --missing)",

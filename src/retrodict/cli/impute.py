@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import numpy as np
 import typer
@@ -11,6 +11,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 
 from retrodict.cli import common
 from retrodict.cli.fit_jobs import SMOOTHER
+from retrodict.cli.rates import show_sensitivity
 from retrodict.errors import ModelError
 from retrodict.events.combine import fill
 from retrodict.events.io.files import find_format
@@ -48,6 +49,9 @@ def impute(
     max_events: Annotated[
         int, typer.Option(help="The most missing events that one guess of a stream may have.", min=1)
     ] = 100_000,
+    sensitivity: Annotated[
+        bool, typer.Option("--sensitivity", help="Also show what half and twice the odds of missing would change.")
+    ] = False,
     draws: Annotated[Path | None, typer.Option(help="Where the draws go; by default beside the output.")] = None,
     seed: common.Seed = 0,
     *,
@@ -70,24 +74,18 @@ def impute(
     observed = columns.read(file)
     proposal = _load(model, missing, filtering)
 
+    from retrodict.report.sensitivity import check_odds
+    from retrodict.report.sensitivity import sensitivity as compare
     from retrodict.smc.impute import impute as run
     from retrodict.smc.posterior_folder import write_draws
 
+    if sensitivity:
+        check_odds(proposal)
+    options: dict[str, Any] = {"particles": particles, "seed": seed, "resample": resample, "engine": engine}
+    options |= {"islands": islands, "rejuvenate": moves, "max_events": max_events, "rows": max(particles, 3200)}
     with common.notes(), _progress(len(observed)) as bar:
         task = bar.add_task("impute", total=len(observed))
-        posterior = run(
-            observed,
-            proposal,
-            particles,
-            seed,
-            resample,
-            engine=engine,
-            islands=islands,
-            rejuvenate=moves,
-            max_events=max_events,
-            rows=max(particles, 3200),
-            progress=lambda done: bar.update(task, completed=done),
-        )
+        posterior = run(observed, proposal, **options, progress=lambda done: bar.update(task, completed=done))
     with common.notes():
         posterior.warn()
     if cost is None:
@@ -104,6 +102,8 @@ def impute(
     draws = draws or output.with_name(output.name.split(".")[0] + ".draws.parquet")
     write_draws(posterior, draws)
     common.wrote(draws, f"{particles} weighted draws of each of {len(posterior):,} streams")
+    if sensitivity:
+        show_sensitivity(compare(observed, proposal, cost, posterior=posterior, **options))
 
 
 def _load(folder: Path, missing: list[str] | None, filtering: bool) -> Proposal:
