@@ -14,6 +14,7 @@ from retrodict.errors import (
     ModelError,
     RetrodictError,
     RunawayError,
+    SuspicionNotice,
     TrainingError,
     WriteError,
 )
@@ -22,6 +23,7 @@ from retrodict.events.io.read import read_events
 from retrodict.events.io.write import write_events
 from retrodict.events.stream import EventStream
 from retrodict.events.stream_set import StreamSet
+from retrodict.events.suspicion import suspicions
 from retrodict.missingness import (
     After,
     ByType,
@@ -90,6 +92,7 @@ __all__ = [
     "RunawayError",
     "Smoothing",
     "StreamSet",
+    "SuspicionNotice",
     "TimeVarying",
     "TrainingError",
     "Windows",
@@ -111,6 +114,7 @@ __all__ = [
     "score",
     "sensitivity",
     "simulate",
+    "suspicions",
     "sweep",
     "transport",
     "write_events",

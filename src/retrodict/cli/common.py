@@ -15,7 +15,7 @@ import typer
 from rich.console import Console
 from rich.markup import escape
 
-from retrodict.errors import DataNotice, EngineNotice, ModelError
+from retrodict.errors import DataNotice, EngineNotice, ModelError, SuspicionNotice
 from retrodict.events.io.read import read_events
 from retrodict.events.io.write import write_events
 from retrodict.events.stream_set import StreamSet
@@ -109,13 +109,13 @@ def as_command(function: Callable[..., None]) -> Callable[..., None]:
 def notes() -> Iterator[None]:
     """Show what was assumed or repaired as notes on standard error."""
     with warnings.catch_warnings(record=True) as caught:
-        for kind in (DataNotice, EngineNotice):
+        for kind in (DataNotice, EngineNotice, SuspicionNotice):
             warnings.simplefilter("always", kind)
         try:
             yield
         finally:
-            for warning in caught:
-                if issubclass(warning.category, DataNotice | EngineNotice):
+            for warning in {str(warning.message): warning for warning in caught}.values():
+                if issubclass(warning.category, DataNotice | EngineNotice | SuspicionNotice):
                     err.print(f"[yellow]note:[/] {escape(in_options(str(warning.message)))}", soft_wrap=True)
                 else:
                     warnings.warn_explicit(warning.message, warning.category, warning.filename, warning.lineno)

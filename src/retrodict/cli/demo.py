@@ -52,7 +52,8 @@ def demo(
     runs = {"particle filtering": Filtering(smoother.model, smoother.given_missingness), "particle smoothing": smoother}
     for name, proposal in runs.items():
         begin = time.perf_counter()
-        posterior = impute(observed, proposal, particles, seed)
+        with common.notes():
+            posterior = impute(observed, proposal, particles, seed)
         seconds = time.perf_counter() - begin
         say(
             f"[bold]2. Impute[/]  {name}: {particles} particles a stream in {seconds:.1f} s, "

@@ -30,14 +30,15 @@ def show_rates(rates: RateEstimates) -> None:
 def show_sensitivity(found: Sensitivity) -> None:
     """Expected and decoded events at each of the odds, and how far the decode moves."""
     table = Table("odds of missing", title="if the missing rates were other", title_justify="left")
-    once = found.rows[0].expected
-    shown = [name for name in once if any(row.expected[name] >= 0.05 for row in found.rows)]
-    headings = ["log evidence", "expected", *map(escape, shown), "decoded", "other events", "distance a stream"]
-    for heading in headings:
-        table.add_column(heading, justify="right")
     for row in found.rows:
-        by_type = [f"{row.expected[name]:,.1f}" for name in shown]
-        counts = (f"{row.decoded.num_events:,}", f"{row.edits:,}", f"{row.distance:.4g}")
-        expected = f"{sum(row.expected.values()):,.1f}"
-        table.add_row(f"x {row.factor:g}", f"{row.log_evidence:,.1f}", expected, *by_type, *counts)
+        table.add_column(f"x {row.factor:g}", justify="right")
+
+    table.add_row("log evidence", *(f"{row.log_evidence:,.1f}" for row in found.rows))
+    table.add_row("expected missing", *(f"{sum(row.expected.values()):,.1f}" for row in found.rows))
+    for name in found.rows[0].expected:
+        if any(row.expected[name] >= 0.05 for row in found.rows):
+            table.add_row(f"  {escape(name)}", *(f"{row.expected[name]:,.1f}" for row in found.rows))
+    table.add_row("decoded events", *(f"{row.decoded.num_events:,}" for row in found.rows))
+    table.add_row("  of which not at x 1, or the reverse", *(f"{row.edits:,}" for row in found.rows))
+    table.add_row("distance to the decode at x 1, a stream", *(f"{row.distance:.4g}" for row in found.rows))
     common.out.print(table)

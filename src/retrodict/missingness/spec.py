@@ -85,7 +85,7 @@ def read_missing(path: str | os.PathLike[str]) -> Missingness:
 
 def write_missing(mechanism: Missingness, path: str | os.PathLike[str], comments: Sequence[str] = ()) -> None:
     """Describe a mechanism in a YAML file that ``read_missing`` and ``--missing`` take, below lines of ``comments``."""
-    head = "".join(f"# {' '.join(line.split())}\n" for line in comments)
+    head = "".join("# " + "".join(c if c.isprintable() else "?" for c in line) + "\n" for line in comments)
     write_text(path, head + yaml.safe_dump(describe(mechanism), sort_keys=False))
 
 

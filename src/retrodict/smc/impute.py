@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 
@@ -9,10 +10,11 @@ import numpy as np
 import torch
 
 from retrodict import _limits
-from retrodict.errors import ModelError
+from retrodict.errors import ModelError, SuspicionNotice
 from retrodict.events.batch import batches_by_length, make_batch
 from retrodict.events.stream import EventStream
 from retrodict.events.stream_set import StreamSet
+from retrodict.events.suspicion import warn_of
 from retrodict.models.quadrature import Integral
 from retrodict.proposals.base import Proposal
 from retrodict.random import stream_keys
@@ -68,6 +70,7 @@ def impute(
         raise ModelError(f"rejuvenate must be a whole number of moves, but is {rejuvenate!r}.")
     model = proposal.model
     observed = model.matched(observed)
+    warn_of(observed, skip=("ends",))
     options = replace(options, particles=particles // islands)
     chosen = choose(engine, proposal, options)
     _ask_memory(observed, proposal, particles)
@@ -86,7 +89,10 @@ def impute(
         done += len(index)
         if progress is not None:
             progress(done)
-    return concatenate(parts, observed, np.argsort(np.concatenate(groups), kind="stable"))
+    posterior = concatenate(parts, observed, np.argsort(np.concatenate(groups), kind="stable"))
+    for found in posterior.suspicions():
+        warnings.warn(str(found), SuspicionNotice, stacklevel=2)
+    return posterior
 
 
 def sweep(

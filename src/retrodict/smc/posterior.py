@@ -21,13 +21,17 @@ from retrodict.errors import DataError, DataNotice
 from retrodict.events.combine import combine
 from retrodict.events.stream import EventStream
 from retrodict.events.stream_set import StreamSet, describe_types
+from retrodict.events.suspicion import Suspicion, beyond_edges
 from retrodict.models.base import Model
 from retrodict.models.simulate import simulate
+from retrodict.models.surprise import surprises
 from retrodict.smc.diagnostics import Diagnostics
 from retrodict.smc.posterior_folder import read_posterior, save_posterior
 
 if TYPE_CHECKING:
     import pandas as pd
+
+_SOME = 50  # streams that are looked at for types that surprise the model
 
 
 @dataclass(eq=False, repr=False)
@@ -207,6 +211,13 @@ class Posterior:
     def save(self, directory: str | os.PathLike[str]) -> Path:
         """Write the posterior into a folder of Parquet files."""
         return save_posterior(self, directory)
+
+    def suspicions(self) -> list[Suspicion]:
+        """What is not imputed beyond the edges of streams, and types that surprise the model in some of them."""
+        found = beyond_edges(self.observed, float(self.expected_count().sum()))
+        if self.model is None or not len(self):
+            return found
+        return found + surprises(self.model, self.complete(self.draws()[0])[:_SOME])
 
     def warn(self) -> None:
         """Say in words, as one notice each, what should keep you from trusting the answer."""

@@ -25,12 +25,14 @@ import pytorch_lightning as pl
 import torch
 
 from retrodict import _limits
-from retrodict.errors import DataError, DataNotice, ModelError
+from retrodict.errors import DataError, DataNotice, ModelError, SuspicionNotice
 from retrodict.events.lock import lock_folder
 from retrodict.events.stream_set import StreamSet
+from retrodict.events.suspicion import warn_of
 from retrodict.missingness.base import Missingness
 from retrodict.models.base import Model
 from retrodict.models.model_folder import load_model
+from retrodict.models.surprise import surprises
 from retrodict.models.tensors import weights_digest
 from retrodict.proposals.base import Proposal
 from retrodict.proposals.proposal_folder import load_proposal
@@ -80,6 +82,8 @@ def fit(
     if not (isinstance(train, StreamSet) and (dev is None or isinstance(dev, StreamSet))):
         raise ModelError("train and dev must be stream sets: build them with rd.StreamSet or rd.read_events.")
     _device(device)
+    if not isinstance(model, Proposal):  # its model was fitted to such streams before
+        warn_of(train)
     train, dev = check_data(train, dev, seed)
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
@@ -108,6 +112,9 @@ def fit(
         if directory is not None:
             fitted.save(folder)
             run.finish(len(fitting.history), stopped_early=fitting.is_done())
+    if isinstance(fitted, Model):
+        for found in surprises(fitted, fitted.matched(dev)[:200]):
+            warnings.warn(str(found), SuspicionNotice, stacklevel=2)
     return fitted
 
 

@@ -11,6 +11,7 @@ import torch
 
 from retrodict.errors import ModelError
 from retrodict.events.stream_set import StreamSet
+from retrodict.events.suspicion import warn_of
 from retrodict.missingness.base import Missingness
 from retrodict.missingness.spec import write_missing
 from retrodict.models.base import Model
@@ -86,6 +87,7 @@ def fit_incomplete(
     if isinstance(model, Proposal):
         raise ModelError("a proposal is fitted to complete streams, by rd.fit; give the model itself.")
     missing = copy.deepcopy(missing)  # what is learned of it is not the caller's
+    warn_of(streams)
     train, dev = check_data(streams, dev, seed)
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)

@@ -180,7 +180,8 @@ def _notices(times: NDArray[Any], offsets: NDArray[np.int64], assumed: Mapping[s
     taken = [f"to {side} at {what}" for side, what in assumed.items() if what != "0"]
     if taken:
         sides = " and ".join(f"{side}=" for side, what in assumed.items() if what != "0")
-        text = f"each stream was taken {' and '.join(taken)}; pass {sides} if it was watched for longer"
+        text = f"each stream was taken {' and '.join(taken)}, and nothing is imputed beyond"
+        text += f"; pass {sides} if it was watched for longer"
     notices = [text] if taken else []
     if assumed.get("start") == "0" and len(times):
         filled = offsets[1:] > offsets[:-1]
