@@ -235,8 +235,8 @@ def beyond_edges(streams: StreamSet, missing: float | None = None) -> list[Suspi
             lost = missing / gaps * int(there.sum())  # missing events per unit of time, times the mean gap
             what = (
                 f"{_of(int(there.sum()), filled)} {side} exactly at an observed event, and nothing is imputed {where} "
-                f"it. If watching did not {side} with an event, about {lost:,.0f} missing events are left out{supposed} "
-                f"(a mean gap of {duration / gaps:.3g} a stream, {missing / duration:.3g} missing per unit of time)"
+                f"it. If watching did not {side} with an event, about {lost:,.0f} missing events are left out"
+                f"{supposed} (a mean gap of {duration / gaps:.3g} a stream, {missing / duration:.3g} missing per unit)"
             )
             found.append(Suspicion(option, what, f"pass {option}= with when watching {then}"))
     return found

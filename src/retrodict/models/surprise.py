@@ -10,6 +10,7 @@ from retrodict.events.stream_set import StreamSet
 from retrodict.events.suspicion import Suspicion
 from retrodict.models.base import Model
 
+_LEAST = -50.0  # log intensities that are told apart
 _FEWEST, _MUCH = 20, 1.5  # events of a type, and nats an event above those of a constant rate
 
 
@@ -25,7 +26,8 @@ def surprises(model: Model, streams: StreamSet) -> list[Suspicion]:
         scored = batch.mask & (batch.times > 0) if model.start_atom is not None else batch.mask
         types = batch.types[scored].cpu().numpy()
         counts += np.bincount(types, minlength=K)
-        logs += np.bincount(types, model.terms(batch).log_intensities[scored].double().cpu().numpy(), minlength=K)
+        own = model.terms(batch).log_intensities[scored].double().clamp(min=_LEAST)
+        logs += np.bincount(types, own.cpu().numpy(), minlength=K)
     if time <= 0:
         return []
     some = np.maximum(counts, 1)
@@ -34,7 +36,7 @@ def surprises(model: Model, streams: StreamSet) -> list[Suspicion]:
     if counts[worst] < _FEWEST or not loss[worst] > _MUCH * counts[worst]:
         return []
     share = loss[worst] / loss[loss > 0].sum()
-    factor = np.exp(min(loss[worst] / counts[worst], 50.0))
+    factor = np.exp(loss[worst] / counts[worst])
     return [
         Suspicion(
             "surprise",

@@ -217,7 +217,7 @@ class Posterior:
         found = beyond_edges(self.observed, float(self.expected_count().sum()))
         if self.model is None or not len(self):
             return found
-        return found + surprises(self.model, self.complete(self.draws()[0])[:_SOME])
+        return found + surprises(self.model, combine(self.observed[:_SOME], self.draws()[0][:_SOME])[0])
 
     def warn(self) -> None:
         """Say in words, as one notice each, what should keep you from trusting the answer."""
