@@ -35,7 +35,7 @@ def one_set(seed: int, streams: int, rounds: int, particles: int) -> dict[str, A
     seen, _ = rd.ByType(TRUTH.tolist()).censor(complete, seed=20_000 + seed)
     start = rd.Filtering(MODEL, rd.ByType([0.5] * len(TRUTH)))
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", rd.DataNotice)
+        warnings.simplefilter("ignore", rd.SuspicionNotice)
         found = rd.learn_missing(start, seen, rounds=rounds, particles=particles, seed=seed).rates
     assert found is not None
     return {

@@ -92,7 +92,7 @@ class EngineNotice(UserWarning):
 
 
 class SuspicionNotice(UserWarning):
-    """Something in the data would mislead a model or an imputation: with numbers and a remedy."""
+    """Something in the data, or learned from them, would mislead: with numbers and a remedy."""
 
 
 class DataNotice(UserWarning):

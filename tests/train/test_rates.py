@@ -67,7 +67,7 @@ def test_degenerate_particles_do_not_make_rates_look_surer():
 def test_rates_that_the_streams_do_not_tell_are_named():
     """Two per cent of 30 events leave no trace: the information is 0.01."""
     seen = thinned([0.02, 0.6])[:4]
-    with pytest.warns(rd.DataNotice, match=r"missing rate of '0' (is not identified|go)|rates of '0' go to 0"):
+    with pytest.warns(rd.SuspicionNotice, match=r"missing rate of '0' (is not identified|go)|rates of '0' go to 0"):
         learned = rd.learn_missing(rd.Filtering(POISSON, rd.ByType([0.02, 0.0])), seen, rounds=1, particles=30)
     assert learned.rates is not None
     assert learned.rates.unknown == ("0",)
@@ -77,7 +77,7 @@ def test_rates_that_the_streams_do_not_tell_are_named():
 
 def test_a_type_that_was_never_observed_is_named():
     seen = thinned([1.0, 0.4])
-    with pytest.warns(rd.DataNotice, match="rates of '0' go to 1: hardly any event of them was observed"):
+    with pytest.warns(rd.SuspicionNotice, match="rates of '0' go to 1: hardly any event of them was observed"):
         learned = rd.learn_missing(rd.Filtering(POISSON, rd.ByType([0.6, 0.6])), seen, rounds=2, particles=20)
     assert learned.rates is not None
     assert learned.rates.unknown == ("0",)

@@ -50,17 +50,17 @@ def demo(
     answers: dict[str, StreamSet] = {"predict nothing": hidden.keep(np.zeros(hidden.num_events, bool))}
     answers["median flight before each arrival"] = _median_rule(train, observed)
     runs = {"particle filtering": Filtering(smoother.model, smoother.given_missingness), "particle smoothing": smoother}
-    for name, proposal in runs.items():
-        begin = time.perf_counter()
-        with common.notes():
+    with common.notes():
+        for name, proposal in runs.items():
+            begin = time.perf_counter()
             posterior = impute(observed, proposal, particles, seed)
-        seconds = time.perf_counter() - begin
-        say(
-            f"[bold]2. Impute[/]  {name}: {particles} particles a stream in {seconds:.1f} s, "
-            f"{posterior.expected_count().sum():,.1f} missing events expected, "
-            f"effective sample size {np.nanmean(posterior.diagnostics.ess):.0f} on average"
-        )
-        answers[name] = posterior.consensus(_COST)
+            seconds = time.perf_counter() - begin
+            say(
+                f"[bold]2. Impute[/]  {name}: {particles} particles a stream in {seconds:.1f} s, "
+                f"{posterior.expected_count().sum():,.1f} missing events expected, "
+                f"effective sample size {np.nanmean(posterior.diagnostics.ess):.0f} on average"
+            )
+            answers[name] = posterior.consensus(_COST)
     table = Table("", title="against the truth", title_justify="left")
     for heading in ("distance an event (h)", "recall", "precision", "F1"):
         table.add_column(heading, justify="right")

@@ -13,6 +13,7 @@ from retrodict.cli import fit_jobs as jobs
 from retrodict.errors import ModelError
 from retrodict.events.lock import lock_folder
 from retrodict.events.stream_set import StreamSet
+from retrodict.events.suspicion import refuse_unix_time
 from retrodict.models import MODELS
 
 Kind = StrEnum("Kind", {kind: kind.replace("_", "-") for kind in reversed(MODELS)})  # type: ignore[misc]
@@ -121,5 +122,8 @@ def _check_incomplete(missing: bool, complete: bool, dev: bool, learn_missing: b
 def _read(columns: common.Columns, *files: Path | None) -> list[StreamSet | None]:
     """The streams of each file, over the event types of all of them."""
     found = [None if file is None else columns.read(file) for file in files]
+    for streams in found:
+        if streams is not None:
+            refuse_unix_time(streams)
     types = list(dict.fromkeys(name for streams in found if streams is not None for name in streams.types))
     return [None if streams is None else streams.with_types(types) for streams in found]

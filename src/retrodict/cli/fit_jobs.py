@@ -84,6 +84,8 @@ def fit_incomplete(
     mechanism = parse_missing(missing, train.types, train.axis.unit)
     with common.notes():
         fitted = run(make, train, mechanism, dev, complete=complete, directory=output, **settings)
+    if fitted.rates is not None:
+        show_rates(fitted.rates)
     best = min(fitted.history, key=lambda row: row["dev_loss"])
     common.wrote(
         output,

@@ -16,6 +16,7 @@ from retrodict.errors import ModelError
 from retrodict.events.combine import fill
 from retrodict.events.io.files import find_format
 from retrodict.events.stream_set import StreamSet
+from retrodict.events.suspicion import refuse_unix_time
 from retrodict.missingness.spec import parse_missing
 from retrodict.proposals import Filtering, Proposal
 
@@ -72,6 +73,7 @@ def impute(
     """
     find_format(output, None)
     observed = columns.read(file)
+    refuse_unix_time(observed)
     proposal = _load(model, missing, filtering)
 
     from retrodict.report.sensitivity import check_odds

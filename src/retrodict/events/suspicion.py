@@ -52,11 +52,16 @@ def suspicions(streams: StreamSet) -> list[Suspicion]:
 
 def warn_of(streams: StreamSet, *, skip: tuple[str, ...] = (), stacklevel: int = 3) -> None:
     """One ``SuspicionNotice`` for each finding but the kinds to ``skip``; Unix time counted from 1970 is refused."""
+    refuse_unix_time(streams)
     for found in suspicions(streams):
-        if found.kind == "unix":
-            raise DataError(found.what, remedy=found.remedy)
         if found.kind not in skip:
             warnings.warn(str(found), SuspicionNotice, stacklevel=stacklevel)
+
+
+def refuse_unix_time(streams: StreamSet) -> None:
+    """Refuse streams that start in 1970 and have their events decades later: no work on them would end."""
+    for found in _unix_time(streams) if streams.num_events else ():
+        raise DataError(found.what, remedy=found.remedy)
 
 
 def _unix_time(streams: StreamSet) -> Iterator[Suspicion]:
@@ -91,7 +96,7 @@ def _same_number(streams: StreamSet) -> Iterator[Suspicion]:
             "same number",
             f"{_of(int(counts[most]), len(lengths))} have exactly {values[most]} events, so a cut has chosen their "
             "lengths. A model does not know this, and expected numbers of missing events are biased",
-            "cut streams at times that do not depend on the events, such as midnight, and pass them as start= and end=",
+            "cut streams at times that do not depend on the events, such as midnight (start= and end= say which)",
         )
 
 
@@ -228,7 +233,7 @@ def beyond_edges(streams: StreamSet, missing: float | None = None) -> list[Suspi
     gaps = streams.num_events + filled - int(edges[0].sum()) - int(edges[1].sum())
     if duration <= 0 or gaps <= 0 or filled < _FEWEST or missing < 1:
         return []
-    found = []
+    found, unit = [], f" {streams.axis.unit}" if streams.axis.unit else ""
     words = (("begin", "before", "start", "began"), ("end", "after", "end", "stopped"))
     for (side, where, option, then), there in zip(words, edges, strict=True):
         if there.sum() >= _NEARLY * filled:
@@ -236,7 +241,8 @@ def beyond_edges(streams: StreamSet, missing: float | None = None) -> list[Suspi
             what = (
                 f"{_of(int(there.sum()), filled)} {side} exactly at an observed event, and nothing is imputed {where} "
                 f"it. If watching did not {side} with an event, about {lost:,.0f} missing events are left out"
-                f"{supposed} (a mean gap of {duration / gaps:.3g} a stream, {missing / duration:.3g} missing per unit)"
+                f"{supposed}: a mean gap ({duration / gaps:.3g}{unit and unit + 's'}) a stream, at "
+                f"{missing / duration:.3g} missing events per{unit or ' unit of time'}"
             )
             found.append(Suspicion(option, what, f"pass {option}= with when watching {then}"))
     return found

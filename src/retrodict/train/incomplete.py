@@ -13,6 +13,7 @@ from retrodict.errors import ModelError
 from retrodict.events.stream_set import StreamSet
 from retrodict.events.suspicion import warn_of
 from retrodict.missingness.base import Missingness
+from retrodict.missingness.by_type import ByType
 from retrodict.missingness.spec import write_missing
 from retrodict.models.base import Model
 from retrodict.proposals import Proposal, Smoothing
@@ -27,6 +28,7 @@ from retrodict.train.fitting import (
     train_objective,
 )
 from retrodict.train.module import Settings
+from retrodict.train.rates import RateEstimates, estimate_rates, learnable
 from retrodict.train.run import Run
 
 SMOOTHER = "smoother"  # the folder, inside the model's, of the proposal trained for it
@@ -36,13 +38,15 @@ SMOOTHER = "smoother"  # the folder, inside the model's, of the proposal trained
 class Fitted:
     """What was learned from incomplete streams, and one row of metrics for each epoch.
 
-    ``proposal`` is the smoother of the E-step (or filtering), ready for ``rd.impute``.
+    ``proposal`` is the smoother of the E-step (or filtering), ready for ``rd.impute``. ``rates`` are missing rates by
+    type that were learned, with standard errors that take the model for right.
     """
 
     model: Model
     missing: Missingness
     proposal: Proposal
     history: list[dict[str, float]]
+    rates: RateEstimates | None = None
 
 
 def fit_incomplete(
@@ -114,12 +118,16 @@ def fit_incomplete(
         fitting = train_objective(
             objective, settings, run, epochs=epochs, resume=resume, device=device, progress=progress
         )
-        proposal = learner.refresh()
+        proposal, rates = learner.refresh(), None
+        if learn_missing and isinstance(proposal.missingness, ByType) and learnable(proposal.missingness).any():
+            _, rates = estimate_rates(proposal, train, particles=particles, seed=seed, move=False)
+            rates.warn()
         if directory is not None:
             fitted.save(folder)
             if isinstance(proposal, Smoothing):
                 proposal.save(folder / SMOOTHER)
             if learn_missing:
-                write_missing(learner.missing, folder / "missing.yaml")
+                comments = [] if rates is None else ["missing rates, learned", *rates.lines()]
+                write_missing(learner.missing, folder / "missing.yaml", comments)
             run.finish(len(fitting.history), stopped_early=len(fitting.history) < epochs)
-    return Fitted(fitted, learner.missing, proposal, fitting.history)
+    return Fitted(fitted, learner.missing, proposal, fitting.history, rates)

@@ -37,7 +37,7 @@ from retrodict.smc.impute import impute
 from retrodict.smc.posterior import Posterior
 from retrodict.train.fitting import check_settings
 from retrodict.train.objective import add_streams
-from retrodict.train.rates import RateEstimates, estimate_rates
+from retrodict.train.rates import RateEstimates, estimate_rates, learnable
 
 _LEAST = 1e-6  # rates that are learned stay this far from 0 and 1
 
@@ -82,6 +82,8 @@ def learn_missing(
     given, start = proposal.missingness, copy.deepcopy(proposal.missingness).bind(streams.types, unit)
     if not (isinstance(start, ByType) or list(start.parameters())):
         raise ModelError(f"there is nothing to learn in a {type(start).__name__} mechanism.")
+    if isinstance(start, ByType) and not learnable(start).any():
+        raise ModelError("all missing rates are 0 or 1, which are kept. Give first guesses between them, such as 0.3.")
     check_settings(rounds=rounds, particles=particles, draws=draws)
     identity = _identity(proposal, streams, (particles, draws, seed))
     with contextlib.ExitStack() as stack:
@@ -142,7 +144,7 @@ def _shares(mechanism: ByType, completed: list[Completion]) -> ByType:
     missing = sum(np.bincount(c.streams.event_types[c.imputed], minlength=len(types)) for c in completed)
     events = sum(np.bincount(c.streams.event_types, minlength=len(types)) for c in completed)
     share = (missing + 0.5) / (events + 1)
-    rates = np.where((before > 0) & (before < 1), np.clip(share, _LEAST, 1 - _LEAST), before)
+    rates = np.where(learnable(mechanism), np.clip(share, _LEAST, 1 - _LEAST), before)
     return ByType(dict(zip(types, rates.tolist(), strict=True))).bind(types)
 
 

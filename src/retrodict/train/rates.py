@@ -12,7 +12,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from retrodict.errors import DataNotice
+from retrodict.errors import SuspicionNotice
 from retrodict.events.stream_set import StreamSet, describe_types
 from retrodict.missingness.by_type import ByType
 from retrodict.proposals.base import Proposal
@@ -76,7 +76,7 @@ class RateEstimates:
     def warn(self) -> None:
         """Say, as one notice each, which rates are not to be relied on."""
         for text in self.doubts:
-            warnings.warn(text, DataNotice, stacklevel=3)
+            warnings.warn(text, SuspicionNotice, stacklevel=3)
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values, for a file."""
@@ -145,32 +145,38 @@ def estimate_rates(
     given = proposal.missingness
     assert isinstance(given, ByType)
     all_rates = given.rates(torch.zeros(())).numpy().copy()
-    types = np.flatnonzero((all_rates > 0) & (all_rates < 1))
+    types = np.flatnonzero(learnable(given))
     theta = _log_odds(all_rates[types])
     try:
         for step in range(_STEPS if move else 1):
             all_rates[types] = _rates(theta)
             proposal.missingness = _by_type(streams.types, all_rates)
             measured = _Measured(proposal, streams, types, particles, seed * 1_000_003 + 500_000 + step * _MOST)
-            change, near = _step(measured.at)
+            change, near = _step(measured.at, _NEAR if move else 1.0)
             if near or not move:
                 measured.settle()
-                change, _ = _step(measured.at)
+                change, _ = _step(measured.at, _NEAR)
             theta = np.clip(theta + np.clip(change, -1, 1) * move, -_FAR, _FAR)
             if near:
                 break
     finally:
         proposal.missingness = given
     all_rates[types] = _rates(theta)
-    return _by_type(streams.types, all_rates), _estimates(streams, types, theta, measured, near or not move)
+    return _by_type(streams.types, all_rates), _estimates(streams, types, theta, measured, near)
 
 
-def _step(at: Information) -> tuple[NDArray[np.float64], bool]:
-    """A Newton step up the evidence, [P], and whether it stays within a fraction of the standard errors."""
+def learnable(mechanism: ByType) -> NDArray[np.bool_]:
+    """Which types, [K], have rates that can be learned: neither 0 nor 1."""
+    rates = mechanism.rates(torch.zeros(())).numpy()
+    return (rates > 0) & (rates < 1)
+
+
+def _step(at: Information, near: float) -> tuple[NDArray[np.float64], bool]:
+    """A Newton step up the evidence, [P], and whether it stays within a fraction of the standard errors, squared."""
     inverse, curve = _inverse(at)
     change = inverse @ at.score
     noise = float(np.trace(inverse @ at.noise))
-    return change, bool(change @ curve @ change <= _NEAR * len(change) + 2 * noise)
+    return change, bool(change @ curve @ change <= near * len(change) + 2 * noise)
 
 
 def _inverse(at: Information) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
@@ -195,7 +201,7 @@ def _estimates(
         unknown += some
         doubts.append(_not_identified(some))
     if not converged:
-        doubts.append(f"the missing rates still moved after {_STEPS} steps: use more rounds or particles.")
+        doubts.append("the evidence still rises beyond these missing rates: train for longer, or use more particles.")
     return RateEstimates(
         tuple(names),
         tuple(_rates(theta).tolist()),

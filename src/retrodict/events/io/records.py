@@ -156,7 +156,8 @@ def _bounds(
         for record, value in zip(records, ends, strict=True):
             if value is None and not len(record.times):
                 raise record.error("an empty stream needs an end", "pass end=", request)
-        request.notices.append("each stream was taken to end at its last event; pass end= if it was watched for longer")
+        text = "each stream was taken to end at its last event, and nothing is imputed beyond; pass end= if it was"
+        request.notices.append(f"{text} watched for longer")
     return (
         np.array([0.0 if value is None else value for value in starts], dtype=np.float64),
         np.array([last[i] if value is None else value for i, value in enumerate(ends)], dtype=np.float64),
