@@ -1,0 +1,153 @@
+"""The user's table comes back: every row, column, name, dtype and zone, with the imputed events among them."""
+
+from __future__ import annotations
+
+import warnings
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+import retrodict as rd
+from retrodict.events.io.tables_out import polars_frame
+from retrodict.events.results import RESULTS, marks
+from tests.events.random_tables import Table, as_csv, csv_text, random_table
+
+FORMS = ["pandas", "polars", "arrow", "csv", "csv.gz", "parquet"]
+WIDER = {"bool": "boolean", "int64": "Int64", "int16": "Int16", "uint8": "UInt8"}
+
+
+def read(source: Any, arguments: dict[str, Any]) -> rd.StreamSet:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", rd.DataNotice)
+        return rd.read_events(source, **arguments)
+
+
+def impute(streams: rd.StreamSet, rng: np.random.Generator, most: int) -> rd.StreamSet:
+    """Up to ``most`` events a stream, anywhere in it, as ``consensus`` gives them."""
+    guesses = []
+    for stream in streams:
+        n = int(rng.integers(0, most + 1))
+        times = np.sort(rng.uniform(stream.start, stream.end, n))
+        columns = {"probability": rng.random(n), "earliest": times, "latest": times}
+        types = rng.integers(0, streams.num_types, n)
+        guesses.append(rd.EventStream(times, types, stream.start, stream.end, stream.id, columns))
+    return rd.StreamSet(guesses, types=streams.types, axis=streams.axis)
+
+
+def check_pandas(table: Table, back: pd.DataFrame, arguments: dict[str, Any]) -> None:
+    frame, added = table.frame, bool(back["imputed"].any())
+    assert back.columns.tolist() == [*frame.columns, *RESULTS]
+    kept = back[~back["imputed"].astype(bool)][frame.columns]
+    for name in frame.columns:
+        before, after = frame[name], kept[name]
+        if added and name == arguments["time"] and pd.api.types.is_integer_dtype(before.dtype):
+            assert after.astype(before.dtype).tolist() == before.tolist()
+            continue
+        has_values = name in [arguments.get(role) for role in ("stream", "time", "type", "start", "end")]
+        wider = WIDER.get(str(before.dtype)) if added and not has_values else None
+        assert str(after.dtype) == (wider or str(before.dtype)), name
+        pd.testing.assert_series_equal(after.reset_index(drop=True), before.astype(after.dtype).reset_index(drop=True))
+    if not isinstance(frame.index, pd.RangeIndex):
+        assert kept.index.tolist() == frame.index.tolist()
+
+
+def check_form(form: str, table: Table, rng: np.random.Generator, folder: Path) -> int:
+    """Put the table in, in one form, and compare what comes back; the number of imputed events."""
+    arguments, most = dict(table.arguments), int(rng.choice([0, 2]))
+    frame = table.frame
+    if form == "pandas":
+        if rng.random() < 0.3:
+            table.frame = frame = frame.set_axis(pd.Index(rng.permutation(len(frame)) + 5), axis=0)
+        streams = read(frame, arguments)
+        filled = rd.fill(streams, impute(streams, rng, most))
+        check_pandas(table, filled.to_table(), arguments)
+    elif form == "polars":
+        source = polars_frame(arrow_of(frame))
+        streams = read(source, arguments)
+        filled = rd.fill(streams, impute(streams, rng, most))
+        back = filled.to_table()
+        assert back.columns == [*source.columns, *RESULTS]
+        kept = back.filter(~pl.col("imputed")).select(source.columns)
+        widened = arguments["time"] if source[arguments["time"]].dtype.is_integer() and most else ""
+        assert {n: t for n, t in kept.schema.items() if n != widened} == {
+            n: t for n, t in source.schema.items() if n != widened
+        }
+        assert kept.with_columns(pl.col(widened).cast(pl.Int64) if widened else []).equals(source)
+    elif form in ("arrow", "parquet"):
+        source = arrow_of(frame)
+        path = folder / "in.parquet"
+        if form == "parquet":
+            pq.write_table(source, path)
+            source = pq.read_table(path)
+        streams = read(source if form == "arrow" else path, arguments)
+        filled = rd.fill(streams, impute(streams, rng, most))
+        back = filled.to_table("arrow")
+        if form == "parquet":
+            rd.write_events(filled, folder / "out.parquet")
+            back = pq.read_table(folder / "out.parquet")
+        assert back.column_names == [*source.column_names, *RESULTS]
+        kept = back.filter(pa.array(~back["imputed"].to_numpy())).select(source.column_names)
+        for name in source.column_names:
+            same = kept[name].type == source[name].type
+            assert same or (name == arguments["time"] and pa.types.is_integer(source[name].type)), name
+            assert kept[name].to_pylist() == source[name].to_pylist()
+    else:
+        rows = as_csv(frame)
+        path, out = folder / "in.csv", folder / f"out.{form}"
+        path.write_bytes(csv_text(rows).encode())
+        arguments |= {} if table.zone is None else {"timezone": table.zone}
+        streams = read(path, arguments)
+        filled = rd.fill(streams, impute(streams, rng, most))
+        rd.write_events(filled, out)
+        again = read(out, arguments).source.data
+        assert again.column_names == [*rows[0], *RESULTS]
+        kept = again.filter(pa.array(np.array(again["imputed"].to_pylist()) == "false")).select(rows[0])
+        assert [list(row.values()) for row in kept.to_pylist()] == rows[1:]
+        first = out.read_bytes()
+        rd.write_events(filled, out)
+        assert out.read_bytes() == first
+    check_again(form, filled, streams, arguments, folder)
+    return filled.num_events - streams.num_events
+
+
+def check_again(
+    form: str, filled: rd.StreamSet, streams: rd.StreamSet, arguments: dict[str, Any], folder: Path
+) -> None:
+    """What came back is read with the same arguments, into the same events."""
+    out = {"csv": "out.csv", "csv.gz": "out.csv.gz", "parquet": "out.parquet"}
+    again = read(
+        folder / out[form] if form in out else filled.to_table(),
+        arguments | {"types": filled.types, "unit": filled.axis.unit},
+    )
+    assert again.ids == streams.ids
+    new = marks(again.columns["imputed"])
+    assert np.array_equal(again.keep(~new).event_times, streams.with_axis(again.axis).event_times)
+    assert np.array_equal(
+        again.with_types(filled.types).event_types[~new], streams.with_types(filled.types).event_types
+    )
+    assert new.sum() == filled.num_events - streams.num_events
+
+
+def arrow_of(frame: pd.DataFrame) -> pa.Table:
+    return pa.Table.from_pandas(frame, preserve_index=False)
+
+
+@pytest.mark.parametrize("part", range(8))
+def test_2000_random_tables_come_back_with_every_row_as_it_was(part, tmp_path):
+    rng = np.random.default_rng([19, part])
+    imputed = 0
+    for number in range(250):
+        table = random_table(rng)
+        form = FORMS[number % len(FORMS)]
+        try:
+            imputed += check_form(form, table, rng, tmp_path)
+        except Exception as error:
+            error.add_note(f"{form}, {table.arguments}\n{table.frame}\n{table.frame.dtypes}")
+            raise
+    assert imputed > 200
