@@ -14,6 +14,8 @@ from retrodict.cli.fit_jobs import SMOOTHER
 from retrodict.errors import ModelError
 from retrodict.events.combine import fill
 from retrodict.events.io.files import find_format
+from retrodict.events.io.write import write_events
+from retrodict.events.results import refuse_results
 from retrodict.events.stream_set import StreamSet
 from retrodict.missingness.spec import parse_missing
 from retrodict.proposals import Filtering, Proposal
@@ -32,7 +34,9 @@ def impute(
     particles: Annotated[int, typer.Option(help="Weighted guesses a stream.", min=1)] = 50,
     cost: Annotated[
         float | None,
-        typer.Option(help="What inserting or deleting an event costs, in units of time moved; by default half a gap."),
+        typer.Option(
+            help="What inserting or deleting an event costs, in time moved (in --unit); by default half a gap."
+        ),
     ] = None,
     filtering: Annotated[
         bool, typer.Option("--filtering", help="Do not look ahead, even if there is a smoother.")
@@ -48,15 +52,16 @@ def impute(
     max_events: Annotated[
         int, typer.Option(help="The most missing events that one guess of a stream may have.", min=1)
     ] = 100_000,
-    draws: Annotated[Path | None, typer.Option(help="Where the draws go; by default beside the output.")] = None,
+    draws: Annotated[Path | None, typer.Option(help="Where the draws go; by default OUTPUT.draws.parquet.")] = None,
     seed: common.Seed = 0,
     *,
     columns: common.Columns,
 ) -> None:
     """Impute the events that are missing from incomplete streams.
 
-    Writes your table with the imputed events put in (column 'imputed'; each with a probability and the earliest and
-    latest time it may have happened), and a table of draws: every event of every weighted guess.
+    Writes your table with the imputed events put in: your rows, columns and dates as they were, and columns
+    'imputed', 'probability', 'earliest' and 'latest' (a 90 % interval for the time). Each imputed row follows the row
+    of the event before it. Also writes a table of draws: every event of every weighted guess.
 
     [bold]Examples[/]
 
@@ -67,7 +72,10 @@ def impute(
       retrodict impute model/ incomplete.parquet -m delays.yaml -o imputed.parquet
     """
     find_format(output, None)
+    draws = draws or output.with_name(output.name + ".draws.parquet")
+    common.refuse_overwriting(file, outputs={"--output": output, "--draws": draws})
     observed = columns.read(file)
+    refuse_results(observed)
     proposal = _load(model, missing, filtering)
 
     from retrodict.smc.impute import impute as run
@@ -90,18 +98,17 @@ def impute(
         )
     with common.notes():
         posterior.warn()
+    axis = posterior.observed.axis
     if cost is None:
-        cost = _half_a_gap(posterior.observed, float(posterior.expected_count().sum()))
-    decoded = posterior.consensus(cost)
-    columns.write(fill(posterior.observed, decoded), output)
-    unit_name = posterior.observed.axis.unit or proposal.model.time_unit
-    units = f"{unit_name}s" if unit_name else "units of time"
+        cost = _half_a_gap(posterior.observed, float(posterior.expected_count().sum())) / columns.units_in(axis)
+    decoded = posterior.consensus(cost * columns.units_in(axis))
+    write_events(fill(observed, decoded), output)
+    units = columns.unit_of(axis, proposal.model.time_unit)
     common.wrote(
         output,
         f"{posterior.observed.num_events:,} observed and {decoded.num_events:,} imputed events "
         f"({posterior.expected_count().sum():,.1f} expected missing; cost {cost:.4g} {units})",
     )
-    draws = draws or output.with_name(output.name.split(".")[0] + ".draws.parquet")
     write_draws(posterior, draws)
     common.wrote(draws, f"{particles} weighted draws of each of {len(posterior):,} streams")
 

@@ -11,6 +11,7 @@ import torch
 from retrodict import _limits
 from retrodict.errors import ModelError
 from retrodict.events.batch import batches_by_length, make_batch
+from retrodict.events.results import refuse_results
 from retrodict.events.stream import EventStream
 from retrodict.events.stream_set import StreamSet
 from retrodict.models.quadrature import Integral
@@ -68,6 +69,7 @@ def impute(
         raise ModelError(f"rejuvenate must be a whole number of moves, but is {rejuvenate!r}.")
     model = proposal.model
     observed = model.matched(observed)
+    refuse_results(observed)
     options = replace(options, particles=particles // islands)
     chosen = choose(engine, proposal, options)
     _ask_memory(observed, proposal, particles)

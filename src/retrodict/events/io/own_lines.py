@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -25,16 +25,17 @@ def own_lines(streams: StreamSet) -> Iterator[dict[str, Any]]:
     before = np.concatenate([[0], np.cumsum(np.bincount(source.codes, minlength=len(source.ids)))])
     moved = streams.with_axis(source.axis) if source.axis.unit is not None else streams
     added = {name: _numbers(moved, name) for name in streams.columns if name not in source.extras}
-    names: Sequence[Any] = streams.types
-    for i in sorted(range(len(streams)), key=lambda i: position[streams.ids[i]]):
-        code = position[streams.ids[i]]
-        value = json.loads(source.data[code])
-        here = (layout.stream == i) & (layout.event >= 0)
+    values = [json.loads(source.data[position[name]]) for name in streams.ids]
+    first = next((value["types"][0] for value in values if value["types"]), "")
+    names = streams.types if isinstance(first, str) else source.integers(streams.types)
+    order = np.argsort([position[name] for name in streams.ids])
+    pieces = np.split(np.arange(len(layout.row)), np.cumsum(np.bincount(layout.stream)[order])[:-1])
+    for i, piece in zip(order.tolist(), pieces, strict=True):
+        value, code = values[i], position[streams.ids[i]]
+        here = piece[layout.event[piece] >= 0]
         events, rows = layout.event[here], layout.row[here]
         places = np.where(rows < 0, -1, rows - before[code]).tolist()
         times = moved.event_times[events].tolist()
-        if value["types"]:
-            names = source.integers(streams.types) if type(value["types"][0]) in (int, float) else streams.types
         types = [names[k] for k in streams.event_types[events]]
         old = value.get("columns", {})
         value["times"] = [times[n] if at < 0 else value["times"][at] for n, at in enumerate(places)]
