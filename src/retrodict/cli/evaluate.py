@@ -57,7 +57,8 @@ def evaluate(
     events = report["events"]
     common.out.print(
         f"within {events['tolerance']:.4g} {units}: recall {events['recall']:.3f}, "
-        f"precision {events['precision']:.3f}, F1 {events['f1']:.3f}; {report['counts']['bias']:+.2f} events a stream too many, "
+        f"precision {events['precision']:.3f}, F1 {events['f1']:.3f}; "
+        f"{report['counts']['bias']:+.2f} events a stream too many, "
         f"off by {report['counts']['mean_absolute']:.2f} on average"
     )
     if result.coverage is not None:

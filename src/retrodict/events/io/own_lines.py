@@ -37,7 +37,7 @@ def own_lines(streams: StreamSet) -> Iterator[dict[str, Any]]:
         places = np.where(rows < 0, -1, rows - before[code]).tolist()
         times = moved.event_times[events].tolist()
         types = [names[k] for k in streams.event_types[events]]
-        old = value.get("columns", {})
+        old = value.get("columns") or dict.fromkeys(source.extras, ())  # an empty stream need not name them
         value["times"] = [times[n] if at < 0 else value["times"][at] for n, at in enumerate(places)]
         value["types"] = [types[n] if at < 0 else value["types"][at] for n, at in enumerate(places)]
         columns = {name: [None if at < 0 else cells[at] for at in places] for name, cells in old.items()}
