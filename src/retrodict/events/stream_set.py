@@ -230,20 +230,8 @@ class StreamSet:
         """The same streams on another axis: times in its unit and, where both have dates, since its origin."""
         if axis == self.axis:
             return self
-        same_unit = axis.unit == self.axis.unit
-        factor = 1.0 if same_unit else self.axis.units_in(axis)
-        moved = self.axis.is_calendar and axis.is_calendar and self.axis.origin != axis.origin
-
-        def convert(times: NDArray[Any]) -> NDArray[np.float64]:
-            if not moved:
-                return times * factor
-            known = ~np.isnan(times)
-            result = np.full(times.shape, np.nan)
-            result[known] = axis.from_instants(self.axis.to_instants(times[known]))
-            return result
-
-        times = {name: convert(getattr(self, name)) for name in ("event_times", "starts", "ends")}
-        intervals = {name: convert(self.columns[name]) for name in times_among(self.columns)}
+        times = {name: self.axis.convert(getattr(self, name), axis) for name in ("event_times", "starts", "ends")}
+        intervals = {name: self.axis.convert(self.columns[name], axis) for name in times_among(self.columns)}
         return self.replace(**times, columns={**self.columns, **intervals}, axis=axis, source=self.source)
 
     def with_types(self, types: Sequence[str]) -> StreamSet:

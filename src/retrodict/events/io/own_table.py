@@ -162,7 +162,11 @@ def _fill(streams: StreamSet, columns: Mapping[str, Any], view: Callable[[str], 
             filled[name] = put(filled[name], new, _times(streams, style, streams.event_times, event[new]))
         elif role == "type":
             kinds = _type_values(streams, flat(view(name)).type)
-            filled[name] = put(filled[name], new, kinds.take(pa.array(streams.event_types[event[new]])))
+            values = kinds.take(pa.array(streams.event_types[event[new]]))
+            if values.null_count:
+                remedy = "make the column text"
+                raise DataError(f"column {name!r} holds booleans, which cannot say all types", remedy=remedy)
+            filled[name] = put(filled[name], new, values)
     return filled | _added(streams, layout, style, set(filled))
 
 

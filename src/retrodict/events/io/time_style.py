@@ -36,8 +36,7 @@ class TimeStyle(NamedTuple):
         """Times [E] on the set's ``axis``, within [low, high] also after rounding; NaN is null."""
         missing = np.isnan(times)
         if not self.axis.is_calendar:
-            factor = 1.0 if axis.unit == self.axis.unit else axis.units_in(self.axis)
-            numbers = pa.array(times * factor, pa.float64(), mask=missing)
+            numbers = pa.array(axis.convert(times, self.axis), pa.float64(), mask=missing)
             return numbers.cast(self.type) if _is_text(self.type) else numbers
         instants, first, last = (axis.to_instants(np.where(missing, 0.0, each)) for each in (times, low, high))
         instants = np.maximum(instants // self.step, np.minimum(-(-first // self.step), last // self.step)) * self.step
