@@ -206,3 +206,25 @@ def test_json_lines_come_back_with_every_key(model, tmp_path):
     assert two["times"] == [1.0, 100.0]
     with pytest.warns(rd.DataNotice, match="time order"):
         assert rd.read_events(tmp_path / "out.jsonl.gz", types=observed.types).num_events == 6
+
+
+@pytest.mark.parametrize("zone", ["-07:00", None])
+def test_questions_with_dates_on_the_command_line(model, tmp_path, zone):
+    table = tmp_path / "observed.csv"
+    table.write_text("\n".join([HEADER, *rows(zone or "")]) + "\n")
+    impute(model, table, tmp_path / "out.csv")
+    draws, answer = tmp_path / "out.csv.draws.parquet", tmp_path / "answer.csv"
+    stretch = ["--start", "2013-07-01T08:00", "--end", "2013-07-01T09:00"]
+    assert "ann" in run("ask", str(draws), "--type", "cause", *stretch, "-o", str(answer)).output
+    found = pd.read_csv(answer)
+    frame = pd.read_parquet(draws)
+    local = frame["time"] if zone is None else frame["time"].dt.tz_convert("Etc/GMT+7").dt.tz_localize(None)
+    inside = frame[local.between("2013-07-01T08:00", "2013-07-01T09:00")]
+    assert found["stream"].tolist() == ["ann"]
+    assert found["expected"].iloc[0] == pytest.approx(inside["weight"].sum())
+    assert found["probability"].iloc[0] == pytest.approx(inside.drop_duplicates("draw")["weight"].sum())
+    with pytest.raises(rd.DataError, match="no draw has a type 'lunch'"):
+        run("ask", str(draws), "--type", "lunch")
+    rd.write_events(rd.simulate(rd.Poisson([1.0]), 1, end=1.0), tmp_path / "x.parquet")
+    with pytest.raises(rd.DataError, match="these are no draws"):
+        run("ask", str(tmp_path / "x.parquet"))
