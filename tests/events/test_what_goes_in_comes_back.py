@@ -155,3 +155,79 @@ def test_2000_random_tables_come_back_with_every_row_as_it_was(part, tmp_path, m
             error.add_note(f"{form}, {table.arguments}\n{table.frame}\n{table.frame.dtypes}")
             raise
     assert imputed > 200
+
+
+def two_each(observed: rd.StreamSet, types: tuple[str, ...]) -> rd.StreamSet:
+    """Two events in each stream: one of the first type, one of the last."""
+    guesses = []
+    for s in observed:
+        times = s.start + s.duration * np.array([0.3, 0.31])
+        columns = {"probability": [0.5, 0.6], "earliest": times, "latest": times}
+        guesses.append(rd.EventStream(times, [0, len(types) - 1], s.start, s.end, s.id, columns))
+    return rd.StreamSet(guesses, types=types, axis=observed.axis)
+
+
+def test_an_enum_gains_a_type_and_a_lazy_frame_comes_back_as_a_frame():
+    kind = pl.Enum(["x", "y", "z"])
+    frame = pl.DataFrame({"stream": "a", "time": [1.0, 2.0], "type": pl.Series(["x", "y"], dtype=kind), "end": 5})
+    observed = rd.read_events(frame.lazy())
+    back = rd.fill(observed, two_each(observed, ("x", "y", "z", "new"))).to_table()
+    assert back.schema["type"] == pl.Enum(["x", "y", "z", "new"])
+    assert back["type"].to_list() == ["x", "x", "new", "y"]
+    assert back.filter(~pl.col("imputed"))["end"].to_list() == [5, 5]
+
+
+def test_python_objects_periods_and_intervals_come_back():
+    frame = pd.DataFrame({
+        "stream": 1, "time": [1.0, 2.0], "type": [True, False], "end": 5, "things": [[1], {"k": 2}], "c": [1j, 2j],
+        "p": pd.period_range("2013", periods=2), "i": pd.interval_range(0, 2),
+    })  # fmt: skip
+    observed = rd.read_events(frame)
+    back = rd.fill(observed, two_each(observed, observed.types)).to_table()
+    assert back["type"].tolist() == [True, False, True, False]
+    kept = back[~back["imputed"]].reset_index(drop=True)
+    for name in frame.columns:
+        assert kept[name].tolist() == frame[name].tolist(), name
+    with pytest.raises(rd.DataError, match="column 'type' holds booleans, which cannot say all types"):
+        rd.fill(observed, two_each(observed, ("False", "True", "maybe"))).to_table()
+
+
+def test_an_hour_that_comes_twice_is_written_with_its_offset(tmp_path):
+    table, zone = tmp_path / "a.csv", "America/New_York"
+    table.write_text("stream,time,type\na,2013-11-03 00:30,x\na,2013-11-03 02:00,y\n")
+    observed = read(table, {"timezone": zone})
+    rd.write_events(rd.fill(observed, two_each(observed, observed.types)), tmp_path / "b.csv")
+    lines = (tmp_path / "b.csv").read_text().splitlines()
+    assert [line.split(",")[1] for line in lines[1:]] == [
+        "2013-11-03 00:30", "2013-11-03 01:15:00-04:00", "2013-11-03 01:16:30-04:00", "2013-11-03 02:00",
+    ]  # fmt: skip
+    again = read(tmp_path / "b.csv", {"timezone": zone})
+    assert again.event_times.tolist() == pytest.approx([4.5 * 60, 5.25 * 60, 5.275 * 60, 7 * 60])
+
+
+@pytest.mark.parametrize("suffix", ["csv", "parquet", "jsonl"])
+def test_events_are_put_into_a_stream_of_which_nothing_was_observed(suffix, tmp_path):
+    table = tmp_path / "a.csv"
+    table.write_text("stream,time,type,start,end\na,,,2013-11-03T00:00-07:00,2013-11-04T00:00-07:00\n")
+    observed = read(table, {"types": ["x"]})
+    out = tmp_path / f"b.{suffix}"
+    rd.write_events(rd.fill(observed, two_each(observed, observed.types)), out)
+    assert read(out, {}).num_events == 2
+    if suffix == "csv":
+        lines = out.read_text().splitlines()
+        assert lines[1] == "a,,,2013-11-03T00:00-07:00,2013-11-04T00:00-07:00,false,,,"
+        assert lines[2].startswith("a,2013-11-03T07:12:00-07:00,x,2013-11-03T00:00-07:00,")
+
+
+def test_a_table_without_start_and_end_gains_them_only_when_events_are_left_out():
+    frame = pd.DataFrame({"stream": ["a", "a", "b"], "time": [1.0, 2.0, 3.0], "type": ["x", "y", "x"]})
+    streams = read(frame, {})
+    assert streams.to_table().equals(frame)
+    assert streams[[1]].to_table().equals(frame.iloc[2:].reset_index(drop=True))
+    observed, hidden = rd.ByType({"x": 1.0}).censor(streams)
+    assert observed.to_table().columns.tolist() == ["stream", "time", "type", "start", "end"]
+    assert observed.to_table()["stream"].tolist() == ["a", "b"]
+    assert observed.to_table()["end"].tolist() == [2.0, 3.0]
+    assert hidden.to_table()["time"].tolist() == [1.0, 3.0]
+    assert read(observed.to_table(), {"types": streams.types}) == observed
+    assert rd.combine(observed, hidden)[0].to_table().equals(frame)

@@ -33,12 +33,13 @@ def put(column: Any, mask: Mask, values: pa.Array) -> Any:
 def to_arrow(column: Any) -> pa.Array:
     """A column for looking at its kind: Python objects of dates count as timestamps, others as text."""
     if isinstance(column, pa.Array | pa.ChunkedArray):
-        column = column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
-        return column
+        return column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
     if column.dtype == object:
         values = [value for value in column if _is_there(value)]
         kinds = {type(value) for value in values}
-        if kinds == {str} or not kinds:
+        if not kinds:
+            return pa.nulls(0)
+        if kinds == {str}:
             return pa.array(values, pa.string())
         if kinds == {datetime.date}:
             return pa.array(values, pa.date32())

@@ -15,10 +15,11 @@ from retrodict.events.io.cells import put, take, to_arrow
 from retrodict.events.io.request import Places, Request
 from retrodict.events.io.tables_out import extra_column, pandas_frame, polars_frame, to_frame, to_table
 from retrodict.events.io.text_columns import infer
-from retrodict.events.io.time_column import read_time_column
+from retrodict.events.io.time_column import TimeColumn, read_time_column
 from retrodict.events.io.time_style import TimeStyle, find_style
 from retrodict.events.results import times_among
 from retrodict.events.source import Layout, Source, lay_out
+from retrodict.events.time_axis import TimeAxis
 
 if TYPE_CHECKING:
     from retrodict.events.stream_set import StreamSet
@@ -224,12 +225,7 @@ def _typed(source: Source) -> Source:
     for name, column in zip(table.column_names, table.columns, strict=True):
         if name in (names["time"], names["start"], names["end"]):
             time = read_time_column(flat(column), f"column {name!r}", request, places)
-            kind = pa.float64()
-            if source.axis.is_calendar:
-                fine = bool((time.values[~time.missing] % 1000).any())
-                kind = pa.timestamp("ns" if fine else "us", source.axis.timezone)
-            values = pa.array(time.values, mask=time.missing)
-            columns[name] = values.cast(pa.timestamp("ns", kind.tz)).cast(kind) if time.calendar else values.cast(kind)
+            columns[name] = _typed_times(time, source.axis)
         elif name == names["type"]:
             columns[name] = (
                 column if set(source.types) >= set(column.unique().to_pylist()) else infer(column, name, names)
@@ -237,3 +233,13 @@ def _typed(source: Source) -> Source:
         else:
             columns[name] = infer(column, name, names)
     return replace(source, kind="arrow", data=pa.table(columns))
+
+
+def _typed_times(time: TimeColumn, axis: TimeAxis) -> pa.Array:
+    """Times as numbers, or as timestamps: microseconds, and nanoseconds only where these are needed."""
+    if not axis.is_calendar:
+        return pa.array(time.values, pa.float64(), mask=time.missing)
+    instants = np.where(time.missing, 0, time.values).astype(np.int64)
+    unit = "ns" if (instants % 1000).any() else "us"
+    moments = pa.array(instants, pa.int64(), mask=time.missing).cast(pa.timestamp("ns", axis.timezone))
+    return moments.cast(pa.timestamp(unit, axis.timezone))
