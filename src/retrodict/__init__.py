@@ -18,7 +18,7 @@ from retrodict.errors import (
     TrainingError,
     WriteError,
 )
-from retrodict.events.combine import combine
+from retrodict.events.combine import combine, fill
 from retrodict.events.io.read import read_events
 from retrodict.events.io.write import write_events
 from retrodict.events.stream import EventStream
@@ -100,6 +100,7 @@ __all__ = [
     "__version__",
     "combine",
     "consensus",
+    "fill",
     "fit",
     "fit_incomplete",
     "impute",

@@ -6,7 +6,7 @@ import functools
 import inspect
 import re
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated, Any
@@ -15,10 +15,10 @@ import typer
 from rich.console import Console
 from rich.markup import escape
 
-from retrodict.errors import DataNotice, EngineNotice, ModelError, SuspicionNotice
+from retrodict.errors import DataError, DataNotice, EngineNotice, ModelError, SuspicionNotice
 from retrodict.events.io.read import read_events
-from retrodict.events.io.write import write_events
 from retrodict.events.stream_set import StreamSet
+from retrodict.events.time_axis import TimeAxis
 
 out = Console()
 err = Console(stderr=True)
@@ -45,9 +45,26 @@ class Columns(dict[str, Any]):
         with notes():
             return read_events(file, **given)
 
-    def write(self, streams: StreamSet, file: Path) -> None:
-        """Write events under the column names that the user's own table has."""
-        write_events(streams, file, stream=self["stream"], time=self["time"], type=self["type"])
+    def units_in(self, axis: TimeAxis) -> float:
+        """How many of the axis's units one unit of --unit is; 1 where it was not given."""
+        return 1.0 if self["unit"] in (None, axis.unit) else TimeAxis(self["unit"]).units_in(axis)
+
+    def unit_of(self, axis: TimeAxis, model: str | None = None) -> str:
+        """The unit in which the user gives and is told times, in words: --unit, else the axis's or the model's."""
+        unit = self["unit"] or axis.unit or model
+        return f"{unit}s" if unit else "units of time"
+
+
+def refuse_overwriting(*inputs: Path | None, outputs: Mapping[str, Path | None]) -> None:
+    """Refuse outputs (by option) that would replace a file that is read, or each other."""
+    seen = {path.resolve(): "is read" for path in inputs if path is not None}
+    for option, path in outputs.items():
+        if path is None:
+            continue
+        used = seen.get(path.resolve())
+        if used is not None:
+            raise DataError(f"{option} would replace this file, which {used}", file=path, remedy="give another name")
+        seen[path.resolve()] = f"{option} writes, too"
 
 
 def _bound(value: str | None) -> str | float | None:

@@ -15,6 +15,8 @@ from retrodict.cli.rates import show_sensitivity
 from retrodict.errors import ModelError
 from retrodict.events.combine import fill
 from retrodict.events.io.files import find_format
+from retrodict.events.io.write import write_events
+from retrodict.events.results import refuse_results
 from retrodict.events.stream_set import StreamSet
 from retrodict.events.suspicion import refuse_unix_time
 from retrodict.missingness.spec import parse_missing
@@ -34,7 +36,9 @@ def impute(
     particles: Annotated[int, typer.Option(help="Weighted guesses a stream.", min=1)] = 50,
     cost: Annotated[
         float | None,
-        typer.Option(help="What inserting or deleting an event costs, in units of time moved; by default half a gap."),
+        typer.Option(
+            help="What inserting or deleting an event costs, in time moved (in --unit); by default half a gap."
+        ),
     ] = None,
     filtering: Annotated[
         bool, typer.Option("--filtering", help="Do not look ahead, even if there is a smoother.")
@@ -53,15 +57,16 @@ def impute(
     sensitivity: Annotated[
         bool, typer.Option("--sensitivity", help="Also show what half and twice the odds of missing would change.")
     ] = False,
-    draws: Annotated[Path | None, typer.Option(help="Where the draws go; by default beside the output.")] = None,
+    draws: Annotated[Path | None, typer.Option(help="Where the draws go; by default OUTPUT.draws.parquet.")] = None,
     seed: common.Seed = 0,
     *,
     columns: common.Columns,
 ) -> None:
     """Impute the events that are missing from incomplete streams.
 
-    Writes your table with the imputed events put in (column 'imputed'; each with a probability and the earliest and
-    latest time it may have happened), and a table of draws: every event of every weighted guess.
+    Writes your table with the imputed events put in: your rows, columns and dates as they were, and columns
+    'imputed', 'probability', 'earliest' and 'latest' (a 90 % interval for the time). Each imputed row follows the row
+    of the event before it. Also writes a table of draws: every event of every weighted guess.
 
     [bold]Examples[/]
 
@@ -72,8 +77,11 @@ def impute(
       retrodict impute model/ incomplete.parquet -m delays.yaml -o imputed.parquet
     """
     find_format(output, None)
+    draws = draws or output.with_name(output.name + ".draws.parquet")
+    common.refuse_overwriting(file, outputs={"--output": output, "--draws": draws})
     observed = columns.read(file)
     refuse_unix_time(observed)
+    refuse_results(observed)
     proposal = _load(model, missing, filtering)
 
     from retrodict.report.sensitivity import check_odds
@@ -90,22 +98,21 @@ def impute(
         posterior = run(observed, proposal, **options, progress=lambda done: bar.update(task, completed=done))
     with common.notes():
         posterior.warn()
+    axis = posterior.observed.axis
     if cost is None:
-        cost = _half_a_gap(posterior.observed, float(posterior.expected_count().sum()))
-    decoded = posterior.consensus(cost)
-    columns.write(fill(posterior.observed, decoded), output)
-    unit_name = posterior.observed.axis.unit or proposal.model.time_unit
-    units = f"{unit_name}s" if unit_name else "units of time"
+        cost = _half_a_gap(posterior.observed, float(posterior.expected_count().sum())) / columns.units_in(axis)
+    decoded = posterior.consensus(cost * columns.units_in(axis))
+    write_events(fill(observed, decoded), output)
+    units = columns.unit_of(axis, proposal.model.time_unit)
     common.wrote(
         output,
         f"{posterior.observed.num_events:,} observed and {decoded.num_events:,} imputed events "
         f"({posterior.expected_count().sum():,.1f} expected missing; cost {cost:.4g} {units})",
     )
-    draws = draws or output.with_name(output.name.split(".")[0] + ".draws.parquet")
     write_draws(posterior, draws)
     common.wrote(draws, f"{particles} weighted draws of each of {len(posterior):,} streams")
     if sensitivity:
-        show_sensitivity(compare(observed, proposal, cost, posterior=posterior, **options))
+        show_sensitivity(compare(observed, proposal, cost * columns.units_in(axis), posterior=posterior, **options))
 
 
 def _load(folder: Path, missing: list[str] | None, filtering: bool) -> Proposal:

@@ -40,7 +40,7 @@ def write_splits(splits: Splits, folder: str | os.PathLike[str], suffix: str = "
         side = make_folder(target / ".splits.tmp")  # what a killed writer left there is written again
         try:
             for name, streams in zip(names, splits, strict=True):
-                write_events(streams, side / name)
+                write_events(streams.replace(), side / name)
             for name in names:
                 os.replace(side / name, target / name)
         except OSError as error:

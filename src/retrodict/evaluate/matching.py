@@ -42,7 +42,7 @@ def pair_streams(truth: Streams, imputed: Streams) -> Pairs:
     if isinstance(truth, StreamSet) and isinstance(imputed, StreamSet):
         names = truth.types + tuple(name for name in imputed.types if name not in truth.types)
         truth, imputed = truth.with_types(names), imputed.with_types(names)
-        imputed = _in_order_of(truth, imputed)
+        imputed = _on_axis_of(truth, _in_order_of(truth, imputed))
     true, other = check_streams(truth, "truth"), check_streams(imputed, "imputed")
     if len(true) != len(other):
         remedy = "pass one imputed stream for each true one"
@@ -64,6 +64,16 @@ def _in_order_of(truth: StreamSet, imputed: StreamSet) -> StreamSet:
         remedy = "score only streams with a known truth"
         raise DataError("the imputation has this stream, the truth has not", stream=name, remedy=remedy)
     return imputed[[position[name] for name in truth.ids]]
+
+
+def _on_axis_of(truth: StreamSet, imputed: StreamSet) -> StreamSet:
+    """The imputed streams in the truth's unit of time, counted from the same instant."""
+    if truth.axis.is_calendar != imputed.axis.is_calendar:
+        has = ("dates", "numbers") if truth.axis.is_calendar else ("numbers", "dates")
+        remedy = "give both as dates, or both as numbers"
+        raise DataError(f"the truth has {has[0]} as times, the imputation {has[1]}", remedy=remedy)
+    both = truth.axis.unit is not None and imputed.axis.unit is not None
+    return imputed.with_axis(truth.axis) if both else imputed
 
 
 @njit(cache=True)

@@ -12,6 +12,7 @@ import torch
 from retrodict import _limits
 from retrodict.errors import ModelError, SuspicionNotice
 from retrodict.events.batch import batches_by_length, make_batch
+from retrodict.events.results import refuse_results
 from retrodict.events.stream import EventStream
 from retrodict.events.stream_set import StreamSet
 from retrodict.events.suspicion import warn_of
@@ -71,6 +72,7 @@ def impute(
     model = proposal.model
     observed = model.matched(observed)
     warn_of(observed, skip=("ends",))
+    refuse_results(observed)
     options = replace(options, particles=particles // islands)
     chosen = choose(engine, proposal, options)
     _ask_memory(observed, proposal, particles)

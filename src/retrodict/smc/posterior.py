@@ -19,6 +19,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from retrodict.errors import DataError, DataNotice
 from retrodict.events.combine import combine
+from retrodict.events.io.moments import Moment, all_on_axis, on_axis
 from retrodict.events.stream import EventStream
 from retrodict.events.stream_set import StreamSet, describe_types
 from retrodict.events.suspicion import Suspicion, beyond_edges
@@ -73,20 +74,23 @@ class Posterior:
         return self.all_weights[i]
 
     def expected_count(
-        self, type: str | int | None = None, start: float | None = None, end: float | None = None
+        self, type: str | int | None = None, start: Moment | None = None, end: Moment | None = None
     ) -> NDArray[np.float64]:
-        """Expected number of missing events of a type (any, if None) in [start, end], for each stream, [N]."""
+        """Expected number of missing events of a type (any, if None) in [start, end], for each stream, [N].
+
+        Here as in all questions, times of dated streams may be dates.
+        """
         return (self.all_weights * self._counts(type, start, end)).sum(1)
 
     def probability(
-        self, type: str | int | None = None, start: float | None = None, end: float | None = None
+        self, type: str | int | None = None, start: Moment | None = None, end: Moment | None = None
     ) -> NDArray[np.float64]:
         """Probability that at least one event of a type went missing in [start, end], for each stream, [N]."""
         return (self.all_weights * (self._counts(type, start, end) > 0)).sum(1)
 
-    def intensity(self, grid: ArrayLike) -> NDArray[np.float64]:
+    def intensity(self, grid: ArrayLike | Sequence[Moment]) -> NDArray[np.float64]:
         """Expected missing events per unit of time between consecutive grid times [G+1]: [N, G, K]."""
-        edges = np.asarray(grid, dtype=np.float64)
+        edges = all_on_axis(grid, self.observed.axis, "a time of the grid")
         if edges.ndim != 1 or len(edges) < 2 or (np.diff(edges) <= 0).any():
             raise DataError("the grid is not an increasing list of times", remedy="pass e.g. np.linspace(0, 24, 97)")
         cell = np.searchsorted(edges, self.event_times, side="right") - 1
@@ -97,13 +101,13 @@ class Posterior:
         np.add.at(result, where, self.all_weights.reshape(-1)[particle])
         return result / np.diff(edges)[:, None]
 
-    def distinct_histories(self, time: float | ArrayLike) -> NDArray[np.int64]:
+    def distinct_histories(self, time: Moment | ArrayLike | Sequence[Moment]) -> NDArray[np.int64]:
         """How many different guesses there are of what is missing up to ``time`` (one, or one a stream), [N].
 
         Particles that share their early events say the same thing several times: where few are distinct, do not trust
         how sure they seem. (Guesses that nothing is missing there count as one; those of no weight do not count.)
         """
-        given = np.asarray(time, dtype=np.float64)
+        given = all_on_axis(time, self.observed.axis, "time=")
         if given.shape not in ((), (len(self),)):
             raise DataError(
                 f"{given.size} times were given for {len(self)} streams", remedy="give one, or one a stream"
@@ -140,11 +144,12 @@ class Posterior:
         """Observed and missing events together."""
         return combine(self.observed, missing)[0]
 
-    def forecast(self, until: float, seed: int = 0) -> tuple[StreamSet, NDArray[np.float64]]:
+    def forecast(self, until: Moment, seed: int = 0) -> tuple[StreamSet, NDArray[np.float64]]:
         """Continue each particle past the end of its stream to ``until``: new events, and weights [N, M].
 
         The streams come particle by particle, stream after stream, with ids "id/m".
         """
+        end = on_axis(until, self.observed.axis, "until=")
         if self.model is None:
             raise DataError("this posterior has no model to go on with", remedy="set posterior.model, or impute again")
         histories = []
@@ -156,7 +161,7 @@ class Posterior:
                 name = f"{self.observed.ids[i]}/{m}"
                 histories.append(EventStream.trusted(times[order], types[order], z.start, z.end, name))
         history = StreamSet(histories, types=self.observed.types, axis=self.observed.axis)
-        return simulate(self.model, history=history, end=until, seed=seed), self.all_weights
+        return simulate(self.model, history=history, end=end, seed=seed), self.all_weights
 
     def consensus(
         self, cost: float | tuple[float, float], method: Literal["exact", "local"] = "exact", **options: Any
@@ -238,15 +243,15 @@ class Posterior:
     def _particle_of_event(self) -> NDArray[np.int64]:
         return np.repeat(np.arange(len(self.offsets) - 1), np.diff(self.offsets))
 
-    def _counts(self, type: str | int | None, start: float | None, end: float | None) -> NDArray[np.int64]:
+    def _counts(self, type: str | int | None, start: Moment | None, end: Moment | None) -> NDArray[np.int64]:
         """Events of a type in [start, end] in each particle, [N, M]."""
         keep = np.ones(len(self.event_times), dtype=bool)
         if type is not None:
             keep &= self.event_types == self._type_index(type)
         if start is not None:
-            keep &= self.event_times >= start
+            keep &= self.event_times >= on_axis(start, self.observed.axis, "start=")
         if end is not None:
-            keep &= self.event_times <= end
+            keep &= self.event_times <= on_axis(end, self.observed.axis, "end=")
         counts = np.bincount(self._particle_of_event()[keep], minlength=self.all_weights.size)
         return counts.reshape(self.all_weights.shape)
 

@@ -65,7 +65,8 @@ def save_posterior(posterior: Posterior, directory: str | os.PathLike[str]) -> P
     }
     with lock_folder(path):
         (path / "posterior.json").unlink(missing_ok=True)
-        write_events(posterior.observed, path / "observed.parquet")
+        plain = posterior.observed.replace()  # under our own names, not as the user's table
+        write_events(plain, path / "observed.parquet")
         for name, columns in tables.items():
             with atomic_file(path / f"{name}.parquet") as file:
                 pq.write_table(pa.table(columns), file)
