@@ -46,12 +46,14 @@ from retrodict.smc.posterior import Posterior, load_posterior
 if TYPE_CHECKING:
     from retrodict.decode import consensus, transport
     from retrodict.evaluate import score
+    from retrodict.evaluate.check import check
     from retrodict.train.fitting import fit
     from retrodict.train.incomplete import fit_incomplete
     from retrodict.train.mechanism import learn_missing
 
 # Imported when first used: Lightning and Numba take seconds to load.
 _LATER = {
+    "check": "retrodict.evaluate.check",
     "consensus": "retrodict.decode",
     "fit": "retrodict.train.fitting",
     "fit_incomplete": "retrodict.train.incomplete",
@@ -93,6 +95,7 @@ __all__ = [
     "Windows",
     "WriteError",
     "__version__",
+    "check",
     "combine",
     "consensus",
     "fit",

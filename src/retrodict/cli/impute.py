@@ -5,16 +5,15 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated
 
-import numpy as np
 import typer
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
 from retrodict.cli import common
 from retrodict.cli.fit_jobs import SMOOTHER
+from retrodict.cli.kept_check import repeat_verdict
 from retrodict.errors import ModelError
 from retrodict.events.combine import fill
 from retrodict.events.io.files import find_format
-from retrodict.events.stream_set import StreamSet
 from retrodict.missingness.spec import parse_missing
 from retrodict.proposals import Filtering, Proposal
 
@@ -69,7 +68,9 @@ def impute(
     find_format(output, None)
     observed = columns.read(file)
     proposal = _load(model, missing, filtering)
+    repeat_verdict(model, proposal.model)
 
+    from retrodict.evaluate.scores import half_a_gap
     from retrodict.smc.impute import impute as run
     from retrodict.smc.posterior_folder import write_draws
 
@@ -91,7 +92,8 @@ def impute(
     with common.notes():
         posterior.warn()
     if cost is None:
-        cost = _half_a_gap(posterior.observed, float(posterior.expected_count().sum()))
+        missed = float(posterior.expected_count().sum())
+        cost = half_a_gap(posterior.observed, posterior.observed.num_events + missed)
     decoded = posterior.consensus(cost)
     columns.write(fill(posterior.observed, decoded), output)
     unit_name = posterior.observed.axis.unit or proposal.model.time_unit
@@ -132,12 +134,6 @@ def _load(folder: Path, missing: list[str] | None, filtering: bool) -> Proposal:
             "[yellow]note:[/] there is no smoother for these missing rates: filtering is used, which sees only the past"
         )
     return Filtering(model, mechanism)
-
-
-def _half_a_gap(observed: StreamSet, missing: float) -> float:
-    """Half of the mean gap between events, the imputed ones included."""
-    gaps = observed.num_events + missing + len(observed)
-    return 0.5 * float(np.sum(observed.durations)) / max(gaps, 1.0) or 1.0
 
 
 def _progress(total: int) -> Progress:

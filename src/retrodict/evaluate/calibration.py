@@ -27,6 +27,7 @@ SPREAD = "spread of the ranks"
 SCOPES = ("all hidden events", "first half", "second half", "by type")  # columns of ``ranks``
 _COUNTS, _COUNTS_BY_TYPE, _RANKS, _COVERAGE, _PROBABILITY, _DISTANCE = 0.05, 0.1, 0.15, 0.1, 0.05, 0.05
 _FEWEST = 10.0  # events of a type, expected or hidden, for a finding about it
+_FEWEST_ALIGNED = 20.0  # imputed events for a finding about intervals and probabilities
 
 
 @dataclass(frozen=True)
@@ -66,7 +67,7 @@ class Calibration:
 
     def by_stream(self, events: NDArray[np.float64]) -> NDArray[np.float64]:
         """Sums over each stream's imputed events, [N]."""
-        return np.bincount(self.owner, events, len(self.hidden))
+        return np.bincount(self.owner, events, len(self.hidden)).astype(np.float64)
 
     def scope(self, number: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """The ranks of one of ``SCOPES`` and the weight of each, [N, *]; types weigh as much as is expected of them."""
@@ -101,9 +102,11 @@ class Calibration:
                          least=self.variance[:, -1]),
             *worst(by_type),
             *(finding for number in range(len(SCOPES)) for finding in self._rank_findings(number)),
-            mean_finding(PART, COVERAGE, self.covered, self.aligned, expected=INTERVAL_LEVEL, tolerance=_COVERAGE, side=-1),
+            mean_finding(PART, COVERAGE, self.covered, self.aligned, expected=INTERVAL_LEVEL, tolerance=_COVERAGE,
+                         side=-1, least=INTERVAL_LEVEL * (1 - INTERVAL_LEVEL) * self.aligned, fewest=_FEWEST_ALIGNED),
             mean_finding(PART, RELIABILITY, self.by_stream(self.probability - self.found), imputed,
-                         tolerance=_PROBABILITY),
+                         tolerance=_PROBABILITY, fewest=_FEWEST_ALIGNED,
+                         least=self.by_stream(self.probability * (1 - self.probability))),
             *worst(gain),
             mean_finding(PART, "streams that the model finds impossible", ~self.possible, tolerance=0.01, side=1,
                          least=0.01),

@@ -123,7 +123,8 @@ def check(
         raise ModelError("how events go missing is not known, so incomplete streams say nothing. Give a proposal.")
     fit = goodness(model, complete)
     about = {"streams": len(complete), "events": complete.num_events, "model": model.digest(), "seed": seed}
-    calibration, observed, prices = None, None, []
+    calibration, observed = None, None
+    prices: list[float] = []
     if isinstance(fitted, Proposal):
         calibration, prices, M = _hide_and_impute(fitted, complete, costs, seconds, seed, progress, options)
         about |= {"proposal": fitted.kind, "particles": M, "imputed_streams": len(calibration.hidden)}

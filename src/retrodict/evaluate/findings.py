@@ -1,8 +1,8 @@
 """What a check finds: how far something is from what it should be, how sure that is, and when it is an alarm.
 
-A model that was learned is never exactly right, and enough streams would show it. So each finding has a *tolerance*: the
-null hypothesis is that the deviation is within it, and the p-value that of a deviation beyond it. Streams are the
-independent units: standard errors come from sums over streams, never from events. Holm's method bounds the
+A model that was learned is never exactly right, and enough streams would show it. So each finding has a *tolerance*:
+the null hypothesis is that the deviation is within it, and the p-value is that of a deviation beyond it. Streams are
+the independent units: standard errors come from sums over streams, never from events. Holm's method bounds the
 probability of any false alarm by ``LEVEL`` over all findings of a check.
 """
 
@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import special, stats
 
-LEVEL = 0.01
+LEVEL = 0.05
 
 
 @dataclass(frozen=True)
@@ -39,12 +39,13 @@ class Finding:
 
 def mean_finding(
     part: str, name: str, rows: ArrayLike, per: ArrayLike | None = None, *, expected: float = 0.0, tolerance: float,
-    side: int = 0, least: ArrayLike = 0.0, of: str | None = None,
+    side: int = 0, least: ArrayLike = 0.0, fewest: float = 0.0, of: str | None = None,
 ) -> Finding:  # fmt: skip
     """A ratio of sums over N streams, Σ ``rows`` / Σ ``per`` (a mean without ``per``), against ``expected``.
 
     ``side`` -1 or 1 asks for deviations below or above alone. ``least`` [N] is a variance of each row that is known,
-    for rows that vary less by chance: a type of which nothing happened to go missing.
+    for rows that vary less by chance: a type of which nothing happened to go missing. With Σ ``per`` below ``fewest``
+    there is no alarm.
     """
     x = np.asarray(rows, dtype=np.float64)
     y = np.ones(len(x)) if per is None else np.asarray(per, dtype=np.float64)
@@ -56,7 +57,7 @@ def mean_finding(
     error = float(np.sqrt(squares * len(x) / (len(x) - 1))) / float(y.sum())
     off = value - expected
     beyond = (abs(off) if side == 0 else side * off) - tolerance
-    if beyond <= 0:
+    if beyond <= 0 or y.sum() < fewest:
         p_value = 1.0
     else:
         p_value = 0.0 if error == 0 else float(stats.t.sf(beyond / error, len(x) - 1)) * (2 if side == 0 else 1)

@@ -8,19 +8,20 @@ the next stream: all gaps but the very last are then independent and exponential
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import combinations
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from retrodict.evaluate.findings import Finding, distance_finding, mean_finding, worst
+from retrodict.evaluate.findings import Finding, distance_finding, mean_finding, raise_alarms, worst
 from retrodict.events.batch import batches_by_length, make_batch
 from retrodict.events.stream_set import StreamSet
 from retrodict.models.base import Model
 
 PART = "model"
 ENDS = "streams that end at an event"
-_COUNTS, _GAPS = 0.1, 0.05  # how far counts (relative) and the distribution of gaps may be off
+_COUNTS, _COUNTS_BY_TYPE, _GAPS = 0.05, 0.1, 0.05  # how far counts (relative), and the distribution of gaps, may be off
 _AT_ONCE = 16_384  # gaps of streams in one batch
 _FEWEST = 10.0  # events of a type, expected or there, for a finding about it
 
@@ -51,17 +52,19 @@ class Goodness:
         by_type = [
             mean_finding(
                 PART, "events of a type, more than expected", off[:, k], self.expected[:, k],
-                tolerance=_COUNTS, least=self.expected[:, k], of=self.types[k],
+                tolerance=_COUNTS_BY_TYPE, least=self.expected[:, k], of=self.types[k],
             )
             for k in known
         ]  # fmt: skip
         pooled = np.concatenate([np.zeros(0), *self.gaps_by_type])
         return [
+            mean_finding(PART, "events, more than expected", off.sum(1), self.expected.sum(1), tolerance=_COUNTS,
+                         least=self.expected.sum(1)),
             *worst(by_type),
             distance_finding(PART, "gaps, distance from exponential", -np.expm1(-self.gaps), tolerance=_GAPS),
             distance_finding(PART, "gaps of each type, the same", -np.expm1(-pooled), tolerance=_GAPS),
             mean_finding(PART, ENDS, self.at_end, tolerance=0.1, side=1, least=0.05),
-        ]
+        ]  # fmt: skip
 
 
 @torch.no_grad()
@@ -86,7 +89,7 @@ def goodness(model: Model, streams: StreamSet) -> Goodness:
     stream = np.repeat(np.arange(len(streams)), streams.lengths + 1)
     counts = np.zeros((len(streams), streams.num_types), dtype=np.int64)
     np.add.at(counts, (stream[ends_in >= 0], ends_in[ends_in >= 0]), 1)
-    expected = np.stack([np.bincount(stream, area, len(streams)) for area in areas.T], 1)
+    expected = np.add.reduceat(areas, first[:-1])
     passed = areas.cumsum(0)
     by_type = [np.diff(passed[ends_in == k, k], prepend=0.0) for k in range(streams.num_types)]
     gaps = np.diff(passed.sum(1)[ends_in >= 0], prepend=0.0)
@@ -103,20 +106,26 @@ def _end_at_an_event(streams: StreamSet) -> NDArray[np.bool_]:
 
 @torch.no_grad()
 def swapped_types(model: Model, streams: StreamSet, found: Goodness) -> tuple[str, str] | None:
-    """Two types that the model takes for each other: with their labels exchanged, streams are far more probable.
+    """Two types whose labels, exchanged, make the streams far more probable, and the model fit them.
 
-    Only the pairs of the four types whose counts are furthest off are tried.
+    Only pairs of the four types whose counts are furthest off are tried.
     """
     streams = model.matched(streams)
     off = np.abs(found.counts.sum(0) - found.expected.sum(0)) / np.sqrt(found.expected.sum(0) + 1)
-    suspects = np.argsort(-off)[:4]
-    before, best, pair = model.log_likelihood(streams), 5.0, None
-    for i, a in enumerate(suspects):
-        for b in suspects[:i]:
-            table = np.arange(streams.num_types)
-            table[[a, b]] = b, a
-            gain = (model.log_likelihood(streams.replace(event_types=table[streams.event_types])) - before).double()
-            score = float(gain.mean() / (gain.std() / len(gain) ** 0.5 + 1e-12)) if len(gain) > 1 else 0.0
-            if score > best:
-                best, pair = score, (streams.types[b], streams.types[a])
-    return pair
+    before, best, pair = model.log_likelihood(streams).sum(), 5.0, None
+    for a, b in combinations(np.sort(np.argsort(-off)[:4]).tolist(), 2):
+        gain = float(model.log_likelihood(_exchange(streams, a, b)).sum() - before)
+        if gain > best:
+            best, pair = gain, (a, b)
+    if pair is None:
+        return None
+    again = goodness(model, _exchange(streams, *pair)).findings()
+    fits = not any(f.alarm and f.name != ENDS for f in raise_alarms(again))
+    return (streams.types[pair[0]], streams.types[pair[1]]) if fits else None
+
+
+def _exchange(streams: StreamSet, a: int, b: int) -> StreamSet:
+    """The streams with the labels of two types exchanged."""
+    table = np.arange(streams.num_types)
+    table[[a, b]] = b, a
+    return streams.replace(event_types=table[streams.event_types])

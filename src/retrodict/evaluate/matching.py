@@ -76,7 +76,7 @@ def _on_axis_of(truth: StreamSet, imputed: StreamSet) -> StreamSet:
     times = {name: getattr(imputed, name) * factor + shift for name in ("event_times", "starts", "ends")}
     moved = {name: np.asarray(imputed.columns[name], np.float64) * factor + shift
              for name in ("earliest", "latest") if name in imputed.columns}  # fmt: skip
-    return imputed.replace(**times, columns=imputed.columns | moved, axis=ours)
+    return imputed.replace(**times, columns={**imputed.columns, **moved}, axis=ours)
 
 
 def _same_streams(truth: StreamSet, imputed: StreamSet) -> tuple[StreamSet, StreamSet]:

@@ -19,7 +19,7 @@ from retrodict.models.base import Model
 from retrodict.models.simulate import simulate
 
 PART = "observed"
-_COUNTS, _GAPS = 0.1, 0.15
+_COUNTS, _COUNTS_BY_TYPE, _GAPS = 0.05, 0.1, 0.15  # how far counts (relative), and ranks of gaps, may be off
 _FEWEST = 10.0  # events of a type for a finding about it
 
 
@@ -45,7 +45,7 @@ class Observed:
         by_type = [
             mean_finding(
                 PART, "events of a type, more than predicted", off[:, k], self.predicted[:, k],
-                tolerance=_COUNTS, least=self.variance[:, k], of=self.types[k],
+                tolerance=_COUNTS_BY_TYPE, least=self.variance[:, k], of=self.types[k],
             )
             for k in range(len(self.types))
             if self.predicted[:, k].any() and max(self.counts[:, k].sum(), self.predicted[:, k].sum()) >= _FEWEST

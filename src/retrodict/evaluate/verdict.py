@@ -49,6 +49,11 @@ class Evidence:
         return any(f.name.startswith(wide) and _is_too_sure(f) for f in self.alarms(imputation.PART))
 
     @property
+    def is_biased(self) -> bool:
+        """Whether there are too many, or too few, imputed events."""
+        return any(f.name.startswith(("expected", "centre")) for f in self.alarms(imputation.PART))
+
+    @property
     def has_few_families(self) -> bool:
         """Whether most streams' particles share few ancestors."""
         return self.calibration is not None and float(np.median(self.calibration.families)) < _FEW_FAMILIES
@@ -77,51 +82,54 @@ def _nothing_found(evidence: Evidence) -> str:
     doubt = f" (only {few} streams were looked at: give more to see smaller faults)" if few < _FEW_STREAMS else ""
     if c is None:
         return (
-            f"The model fits: counts by type and gaps of {about['streams']} streams that it was not trained on are as it "
-            f"expects{doubt}. Whether imputed events are to be trusted is not known until a check hides some: say how "
-            "events go missing."
+            f"The model fits: counts by type and gaps of {about['streams']} streams that it was not trained on are as "
+            f"it expects{doubt}. Whether imputed events are to be trusted is not known until a check hides some: say "
+            "how events go missing."
         )
-    covered = c.covered.sum() / max(c.aligned.sum(), 1)
+    covered = f"{c.covered.sum() / max(c.aligned.sum(), 1):.0%} of the 90 % intervals hold the true time"
+    if c.aligned.sum() < _FEW_STREAMS:
+        covered = "too few events were imputed to judge their intervals"
     sentence = "the incomplete streams are as predicted, and " if evidence.observed is not None else ""
     return (
         f"Trust counts, probabilities and intervals on streams like these: {sentence}{c.expected[:, -1].sum():,.0f} "
-        f"events were expected where {c.hidden[:, -1].sum():,} were hidden, and {covered:.0%} of the 90 % intervals hold "
-        f"the true time{doubt}. Do not trust them where streams, or the way events go missing, are different."
+        f"events were expected where {c.hidden[:, -1].sum():,} were hidden, and {covered}{doubt}. "
+        "Do not trust them where streams, or the way events go missing, are different."
     )
 
 
 def _cause(evidence: Evidence) -> str:
-    """Why, as far as the findings tell one cause from another, and the remedy."""
+    """Why, as far as the findings tell one cause from another, and the remedy; lesser causes go last."""
+    particles, wrong = evidence.about.get("particles", 0), evidence.alarms(imputation.PART)
+    more = f"use more particles ({4 * particles:,} instead of {particles:,})"
+    cut = (
+        "streams end exactly at an event, so their lengths were chosen by a cut or taken from the last event, which "
+        "the model does not know: cut streams by time, say until when they were watched (--end), and fit again"
+    )
+    also = f"; also, {cut}" if evidence.is_cut else ""
     if evidence.swapped is not None:
         a, b = evidence.swapped
         return (
-            f"The model does not fit these streams, and types {a!r} and {b!r} look swapped: check the names of the types "
-            "in both tables."
+            f"The model takes types {a!r} and {b!r} for each other: check the names of the types in both tables{also}."
         )
-    if evidence.is_cut:
-        return (
-            "Streams end exactly at an event, so their lengths were chosen by a cut or taken from the last event, which "
-            "the model does not know: cut streams by time, say until when they were watched (--end), and fit again."
-        )
-    particles = evidence.about.get("particles", 0)
-    more = f"use more particles ({4 * particles:,} instead of {particles:,})"
     if evidence.does_not_fit:
-        also = f" Also {more}." if evidence.too_sure and evidence.has_few_families else ""
+        too_few = f"; also, {more}" if evidence.too_sure and evidence.has_few_families else ""
         return (
             "The model does not fit these streams: fit it to streams like them, with more of them or another kind of "
-            f"model, and check types and units of time.{also}"
+            f"model, and check types and units of time{too_few}{also}."
         )
-    if evidence.alarms(imputation.PART):
-        if evidence.too_sure or evidence.has_few_families:
-            assert evidence.calibration is not None
-            families = float(np.median(evidence.calibration.families))
-            return (
-                f"The model itself fits, but its particles are too few and too alike ({families:.0f} of {particles:,} "
-                f"live on from halfway through a stream): {more}, or train a smoother for these missing rates."
-            )
+    if wrong and (evidence.too_sure or evidence.has_few_families) and not (evidence.is_cut and evidence.is_biased):
+        assert evidence.calibration is not None
+        families = float(np.median(evidence.calibration.families))
+        return (
+            f"The model itself fits, but its particles are too few and too alike ({families:.0f} of {particles:,} live "
+            f"on from halfway through a stream): {more}, or train a smoother for these missing rates{also}."
+        )
+    if evidence.is_cut:
+        return f"{cut[0].upper()}{cut[1:]}."
+    if wrong:
         return (
             "The model itself fits, but not what it makes of hidden events: "
-            f"{more}, and try --filtering if a smoother was used."
+            f"{more}, and try filtering if a smoother was used."
         )
     return _cause_of_observed(evidence)
 
@@ -133,8 +141,8 @@ def _cause_of_observed(evidence: Evidence) -> str:
     rate = float("nan") if named is None or named.of is None else evidence.observed.implied_rate(named.of)
     hint = f" ({rate:.0%} of {named.of!r} missing would agree)" if named is not None and 0 <= rate <= 1 else ""
     return (
-        f"The model fits complete streams, so the missing rates are wrong{hint} or the incomplete streams are of another "
-        "kind: correct --missing, or learn the rates with 'retrodict fit --incomplete --learn-missing'."
+        f"The model fits complete streams, so the missing rates are wrong{hint} or the incomplete streams are of "
+        "another kind: correct --missing, or learn the rates with 'retrodict fit --incomplete --learn-missing'."
     )
 
 
@@ -162,9 +170,12 @@ def _in_words(f: Finding) -> str:
     if f.name == imputation.COVERAGE:
         return f"only {f.value:.0%} of the 90 % intervals hold the true time"
     if f.name == imputation.RELIABILITY:
-        return f"events are there {abs(f.value):.0%} {'less' if f.value > 0 else 'more'} often than their probabilities say"
+        often = "less" if f.value > 0 else "more"
+        return f"events are there {abs(f.value):.0%} {often} often than their probabilities say"
     if f.name.startswith(imputation.DISTANCE):
-        return f"it is worse than predicting nothing ({f.name.split(',')[0]}: {f.value:.2f} times as far from the truth)"
+        return (
+            f"it is worse than predicting nothing ({f.name.split(',')[0]}: {f.value:.2f} times as far from the truth)"
+        )
     if f.name.startswith(imputation.SPREAD):
         return f"numbers of missing events are {'surer' if f.value > 0 else 'less sure'} than they should be"
     if f.name.startswith("centre"):
