@@ -21,7 +21,7 @@ import retrodict as rd
 from retrodict.datasets.synthetic import random_neural_hawkes
 from retrodict.evaluate.check import Check
 
-STREAMS, END = 100, 10.0
+STREAMS, END = 200, 10.0
 HALF = rd.ByType(0.5)
 
 
@@ -69,9 +69,9 @@ def right_bursts(seed: int) -> Check:
     model = bursts()
     return rd.check(
         rd.Filtering(model, HALF),
-        draw(model, seed, 30.0),
-        incomplete=lost(model, HALF, seed, 30.0),
-        particles=500,
+        draw(model, seed, 20.0),
+        incomplete=lost(model, HALF, seed, 20.0),
+        particles=200,
         seed=seed,
     )
 
@@ -106,7 +106,7 @@ def model_rates(seed: int, factor: float) -> Check:
 
 def cut_at_16(seed: int) -> Check:
     streams = rd.simulate(bursts(), STREAMS, num_events=16, seed=seed)
-    return rd.check(rd.Filtering(bursts(), HALF), streams, particles=500, seed=seed)
+    return rd.check(rd.Filtering(bursts(), HALF), streams, particles=200, seed=seed)
 
 
 def long_synthetic(seed: int, particles: int) -> Check:
@@ -158,8 +158,8 @@ def main() -> None:
     for name in chosen:
         own = [result for result in results if result["case"] == name]
         share = np.mean([bool(result["flagged"]) for result in own])
-        coverage = np.nanmean([result["coverage"] or np.nan for result in own])
-        print(f"{share:6.1%} flagged, {coverage:.0%} covered: {name}\n        {own[0]['verdict']}")
+        found = [result["coverage"] for result in own if result["coverage"] is not None]
+        print(f"{share:6.1%} flagged, {np.mean(found or [np.nan]):.0%} covered: {name}\n        {own[0]['verdict']}")
     if options.out:
         with open(options.out, "w") as file:
             json.dump(results, file, indent=1)

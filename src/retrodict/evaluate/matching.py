@@ -53,7 +53,7 @@ def pair_streams(truth: Streams, imputed: Streams) -> Pairs:
     names: tuple[str, ...] | None = None
     if isinstance(truth, StreamSet) and isinstance(imputed, StreamSet):
         names = truth.types + tuple(name for name in imputed.types if name not in truth.types)
-        truth, imputed = _same_streams(truth.with_types(names), _on_axis_of(truth, imputed.with_types(names)))
+        truth, imputed = _same_streams(truth.with_types(names), on_axis_of(truth, imputed.with_types(names)))
     true, other = check_streams(truth, "truth"), check_streams(imputed, "imputed")
     if len(true) != len(other):
         remedy = "pass one imputed stream for each true one"
@@ -65,7 +65,7 @@ def pair_streams(truth: Streams, imputed: Streams) -> Pairs:
     return Pairs(true, other, names, group_by_type(true, len(names)), group_by_type(other, len(names)))
 
 
-def _on_axis_of(truth: StreamSet, imputed: StreamSet) -> StreamSet:
+def on_axis_of(truth: StreamSet, imputed: StreamSet) -> StreamSet:
     """The imputed streams with times as the true ones have them: files may count from other days, in other units."""
     ours, theirs = truth.axis, imputed.axis
     factor = theirs.units_in(ours) if ours.unit and theirs.unit and ours.unit != theirs.unit else 1.0

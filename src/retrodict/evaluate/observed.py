@@ -63,10 +63,11 @@ class Observed:
             ),
         ]
 
-    def implied_rate(self, name: str) -> float:
-        """The share of a type's events that would have to go missing for the counts to agree."""
-        k = self.types.index(name)
-        return 1.0 - float(self.counts[:, k].sum()) / float(self.complete[:, k].sum())
+    def implied_rate(self, name: str | None) -> float:
+        """The share of a type's events, or of all, that would have to go missing for the counts to agree."""
+        which = slice(None) if name is None else self.types.index(name)
+        complete = float(self.complete[:, which].sum())
+        return 1.0 - float(self.counts[:, which].sum()) / complete if complete else float("nan")
 
 
 def compare_observed(

@@ -66,12 +66,17 @@ def give_verdict(evidence: Evidence) -> str:
     wrong = evidence.alarms(imputation.PART) + evidence.alarms(observed.PART)
     if wrong:
         first = f"Do not trust what is imputed: {_in_words(wrong[0])}."
+    elif evidence.calibration is not None and not evidence.does_not_fit:
+        first = (
+            f"What is imputed agrees with the truth on {len(evidence.calibration.hidden)} streams like these, but do "
+            f"not trust it elsewhere: {_in_words(evidence.alarms(goodness.PART)[0])}."
+        )
     elif evidence.calibration is None:
         first = f"Do not trust what this model would impute: {_in_words(evidence.alarms(goodness.PART)[0])}."
     else:
         first = (
-            f"What is imputed agrees with the truth on {len(evidence.calibration.hidden)} streams like these, but not "
-            f"all is well: {_in_words(evidence.alarms(goodness.PART)[0])}."
+            f"Trust what is imputed with care: it agrees with the truth on {len(evidence.calibration.hidden)} streams, "
+            f"but {_in_words(evidence.alarms(goodness.PART)[0])}."
         )
     return f"{first} {_cause(evidence)}"
 
@@ -102,8 +107,8 @@ def _cause(evidence: Evidence) -> str:
     particles, wrong = evidence.about.get("particles", 0), evidence.alarms(imputation.PART)
     more = f"use more particles ({4 * particles:,} instead of {particles:,})"
     cut = (
-        "streams end exactly at an event, so their lengths were chosen by a cut or taken from the last event, which "
-        "the model does not know: cut streams by time, say until when they were watched (--end), and fit again"
+        "lengths of streams were chosen by a cut or taken from the last event, which the model does not know: cut "
+        "streams by time, say until when they were watched (--end), and fit again"
     )
     also = f"; also, {cut}" if evidence.is_cut else ""
     if evidence.swapped is not None:
@@ -137,9 +142,10 @@ def _cause(evidence: Evidence) -> str:
 def _cause_of_observed(evidence: Evidence) -> str:
     """The model fits and its imputations too: then the mechanism is wrong, or the streams are others."""
     assert evidence.observed is not None
-    named = next((f for f in evidence.alarms(observed.PART) if f.of is not None), None)
-    rate = float("nan") if named is None or named.of is None else evidence.observed.implied_rate(named.of)
-    hint = f" ({rate:.0%} of {named.of!r} missing would agree)" if named is not None and 0 <= rate <= 1 else ""
+    name = next((f.of for f in evidence.alarms(observed.PART) if f.of is not None), None)
+    rate = evidence.observed.implied_rate(name)
+    which = "all events" if name is None else repr(name)
+    hint = f" (with {rate:.0%} of {which} missing counts would agree)" if 0 <= rate <= 1 else ""
     return (
         f"The model fits complete streams, so the missing rates are wrong{hint} or the incomplete streams are of "
         "another kind: correct --missing, or learn the rates with 'retrodict fit --incomplete --learn-missing'."
