@@ -48,6 +48,7 @@ from retrodict.smc.posterior import Posterior, load_posterior
 if TYPE_CHECKING:
     from retrodict.decode import consensus, transport
     from retrodict.evaluate import score
+    from retrodict.evaluate.check import check
     from retrodict.report.sensitivity import sensitivity
     from retrodict.train.fitting import fit
     from retrodict.train.incomplete import fit_incomplete
@@ -55,6 +56,7 @@ if TYPE_CHECKING:
 
 # Imported when first used: Lightning and Numba take seconds to load.
 _LATER = {
+    "check": "retrodict.evaluate.check",
     "consensus": "retrodict.decode",
     "fit": "retrodict.train.fitting",
     "fit_incomplete": "retrodict.train.incomplete",
@@ -98,6 +100,7 @@ __all__ = [
     "Windows",
     "WriteError",
     "__version__",
+    "check",
     "combine",
     "consensus",
     "fill",

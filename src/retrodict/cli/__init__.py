@@ -15,6 +15,7 @@ from retrodict._version import __version__
 from retrodict.cli import common
 from retrodict.cli.ask import ask
 from retrodict.cli.censor import censor
+from retrodict.cli.check import check
 from retrodict.cli.data import data
 from retrodict.cli.demo import demo
 from retrodict.cli.describe import describe
@@ -31,7 +32,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-for command in (describe, fit, impute, ask, evaluate, simulate, censor, data, demo, doctor):
+for command in (describe, fit, check, impute, ask, evaluate, simulate, censor, data, demo, doctor):
     app.command()(common.as_command(command))
 
 

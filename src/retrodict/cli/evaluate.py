@@ -21,7 +21,10 @@ def evaluate(
     imputed: Annotated[Path, typer.Argument(help="What 'retrodict impute' wrote, or any file of imputed events.")],
     cost: Annotated[
         list[float] | None,
-        typer.Option(help="Cost of an event too many or too few, in time moved (in --unit); may be repeated."),
+        typer.Option(
+            help="Cost of an event too many or too few, in time moved (in --unit); may be repeated. Intervals and "
+            "types are scored at the first, by default impute's: half a gap."
+        ),
     ] = None,
     tolerance: Annotated[
         float | None, typer.Option(help="How far off in time an event may be (in --unit) to count as found.")
@@ -34,8 +37,9 @@ def evaluate(
 ) -> None:
     """Score imputed events against the truth: optimal transport distance and its two terms, recall and precision.
 
-    In a file with a column 'imputed' only the events marked in it count. With --against, the distances of the two files
-    are compared stream by stream with a paired permutation test.
+    In a file with a column 'imputed' only the events marked in it count, and a stream that TRUTH lacks is one in which
+    nothing was missing. With --against, the distances of the two files are compared stream by stream with a paired
+    permutation test.
 
     [bold]Examples[/]
 
@@ -44,12 +48,15 @@ def evaluate(
       retrodict evaluate hidden.csv smoothed.csv --against filtered.csv -o scores.json
     """
     from retrodict.evaluate import paired_permutation_test, score
+    from retrodict.evaluate.matching import on_axis_of
+    from retrodict.evaluate.scores import INTERVAL_LEVEL, half_a_gap
 
     common.refuse_overwriting(truth, imputed, against, outputs={"--output": output})
-    actual, guess = columns.read(truth), _only_imputed(columns.read(imputed))
-    units = columns.unit_of(actual.axis)
-    gap = 0.5 * float(np.sum(actual.durations)) / max(actual.num_events + len(actual), 1) or 1.0
-    costs = cost or [gap / 4, gap, 4 * gap]
+    actual = columns.read(truth)
+    table = on_axis_of(actual, columns.read(imputed))
+    guess, units = _only_imputed(table), columns.unit_of(actual.axis)
+    gap = half_a_gap(table, table.num_events - guess.num_events + actual.num_events)  # impute's default cost
+    costs = cost or [gap, gap / 4, 4 * gap]  # intervals are those of the first
     result = score(actual, guess, costs, gap if tolerance is None else tolerance)
     report = result.to_dict()
     common.out.print(_transport(report, units))
@@ -64,7 +71,8 @@ def evaluate(
     if result.coverage is not None:
         covered = result.coverage
         common.out.print(
-            f"{covered.covered:.1%} of the intervals hold the true time (mean width {covered.mean_width:.4g} {units})"
+            f"at cost {covered.cost.insert:.4g} {units}: {covered.covered:.1%} of the intervals hold the true time, of "
+            f"which {INTERVAL_LEVEL:.0%} should ({covered.aligned} events, mean width {covered.mean_width:.4g} {units})"
         )
     if against is not None:
         other = score(actual, _only_imputed(columns.read(against)), costs, result.events.tolerance)
@@ -88,23 +96,23 @@ def _only_imputed(streams: StreamSet) -> StreamSet:
 
 def _transport(report: dict, units: str) -> Table:
     table = Table("cost", title=f"distance to the truth, per missing event, in {units}", title_justify="left")
-    for heading in ("distance", "edits", "time moved"):
+    for heading in ("distance", "predict nothing", "edits", "time moved"):
         table.add_column(heading, justify="right")
-    for row in report["transport"]:
-        numbers = (row["distance_per_event"], row["edits_per_event"], row["moved_per_event"])
+    for row in sorted(report["transport"], key=lambda row: row["insert_cost"]):
+        numbers = [row[f"{name}_per_event"] for name in ("distance", "nothing", "edits", "moved")]
         table.add_row(f"{row['insert_cost']:.4g}", *(f"{x:.4f}" for x in numbers))
     return table
 
 
 def _by_type(report: dict, types: tuple[str, ...], units: str) -> Table:
-    """Each type that is missing or imputed at all, at the middle cost."""
-    middle = report["transport"][len(report["transport"]) // 2]
-    table = Table(title=f"by type, at cost {middle['insert_cost']:.4g} {units}", title_justify="left")
+    """Each type that is missing or imputed at all, at the first cost."""
+    first = report["transport"][0]
+    table = Table(title=f"by type, at cost {first['insert_cost']:.4g} {units}", title_justify="left")
     table.add_column("type", overflow="fold", min_width=18)
     for heading in ("missing", "imputed", "distance", "edits", "moved", "F1"):
         table.add_column(heading, justify="right", overflow="fold")
     for name in types:
-        row, found = middle["by_type"][name], report["events"]["by_type"][name]
+        row, found = first["by_type"][name], report["events"]["by_type"][name]
         if row["missing"] or found["imputed"]:
             numbers = [row[key] for key in ("distance_per_event", "edits_per_event", "moved_per_event")]
             numbers.append(found["f1"])

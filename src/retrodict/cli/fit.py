@@ -10,6 +10,7 @@ import typer
 
 from retrodict.cli import common
 from retrodict.cli import fit_jobs as jobs
+from retrodict.cli.check import on_dev
 from retrodict.errors import ModelError
 from retrodict.events.lock import lock_folder
 from retrodict.events.stream_set import StreamSet
@@ -107,6 +108,7 @@ def fit(
             if missing:
                 settings["learn_from"] = learn_from.value
                 jobs.fit_smoother(fitted, missing, mixing, streams, output, settings)
+            on_dev(output, train, dev_streams, seed=seed, device=device)
 
 
 def _check_incomplete(missing: bool, complete: bool, dev: bool, learn_missing: bool, known: bool) -> None:

@@ -5,19 +5,18 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated, Any
 
-import numpy as np
 import typer
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
 from retrodict.cli import common
 from retrodict.cli.fit_jobs import SMOOTHER
+from retrodict.cli.kept_check import repeat_verdict
 from retrodict.cli.rates import show_sensitivity
 from retrodict.errors import ModelError
 from retrodict.events.combine import fill
 from retrodict.events.io.files import find_format
 from retrodict.events.io.write import write_events
 from retrodict.events.results import refuse_results
-from retrodict.events.stream_set import StreamSet
 from retrodict.events.suspicion import refuse_unix_time
 from retrodict.missingness.spec import parse_missing
 from retrodict.proposals import Filtering, Proposal
@@ -83,7 +82,9 @@ def impute(
     refuse_unix_time(observed)
     refuse_results(observed)
     proposal = _load(model, missing, filtering)
+    repeat_verdict(model, proposal.model)
 
+    from retrodict.evaluate.scores import half_a_gap
     from retrodict.report.sensitivity import check_odds
     from retrodict.report.sensitivity import sensitivity as compare
     from retrodict.smc.impute import impute as run
@@ -100,7 +101,8 @@ def impute(
         posterior.warn()
     axis = posterior.observed.axis
     if cost is None:
-        cost = _half_a_gap(posterior.observed, float(posterior.expected_count().sum())) / columns.units_in(axis)
+        missed = float(posterior.expected_count().sum())
+        cost = half_a_gap(posterior.observed, posterior.observed.num_events + missed) / columns.units_in(axis)
     decoded = posterior.consensus(cost * columns.units_in(axis))
     write_events(fill(observed, decoded), output)
     units = columns.unit_of(axis, proposal.model.time_unit)
@@ -141,12 +143,6 @@ def _load(folder: Path, missing: list[str] | None, filtering: bool) -> Proposal:
             "[yellow]note:[/] there is no smoother for these missing rates: filtering is used, which sees only the past"
         )
     return Filtering(model, mechanism)
-
-
-def _half_a_gap(observed: StreamSet, missing: float) -> float:
-    """Half of the mean gap between events, the imputed ones included."""
-    gaps = observed.num_events + missing + len(observed)
-    return 0.5 * float(np.sum(observed.durations)) / max(gaps, 1.0) or 1.0
 
 
 def _progress(total: int) -> Progress:
