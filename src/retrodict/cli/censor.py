@@ -9,7 +9,7 @@ import typer
 
 from retrodict.cli import common
 from retrodict.errors import DataError
-from retrodict.events.io.files import find_format
+from retrodict.events.io.write import check_output
 from retrodict.missingness.spec import parse_missing
 
 
@@ -39,9 +39,7 @@ def censor(
 
       retrodict censor trips.csv -m outages.yaml -o observed.csv
     """
-    for path in (output, hidden):
-        if path is not None:
-            find_format(path, None)
+    check_output(output, hidden)
     if hidden is not None and hidden.absolute() == output.absolute():
         raise DataError("observed and hidden events would go into the same file", file=output, remedy="give two names")
     streams = columns.read(file)

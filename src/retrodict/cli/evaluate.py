@@ -11,7 +11,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from retrodict.cli import common
-from retrodict.events.atomic import write_json
+from retrodict.events.atomic import check_writable, write_json
 from retrodict.events.stream_set import StreamSet
 
 
@@ -43,6 +43,7 @@ def evaluate(
     """
     from retrodict.evaluate import paired_permutation_test, score
 
+    check_writable(output)
     actual, guess = columns.read(truth), _only_imputed(columns.read(imputed))
     gap = 0.5 * float(np.sum(actual.durations)) / max(actual.num_events + len(actual), 1) or 1.0
     costs = cost or [gap / 4, gap, 4 * gap]

@@ -1,17 +1,20 @@
 """Save and load posteriors: Parquet tables and a small JSON file in one folder.
 
-DIR/posterior.json      format, version, number of particles
+DIR/posterior.json      format, version, number of particles, and the column names of the table that was imputed, if any
 DIR/observed.parquet    the observed streams
-DIR/particles.parquet   one row for each particle: stream, draw, weight, events
-DIR/draws.parquet       one row for each event of each particle: stream, draw, time, type (positions and indices)
+DIR/particles.parquet   one row for each particle: stream and draw by number, weight, number of events
+DIR/draws.parquet       one row for each event of each particle, for anybody to read: stream, draw, weight, time, type;
+                        ``position`` is the time as a number on the axis of dates, and ``code`` the number of the type
 DIR/streams.parquet     one row for each stream: log evidence and diagnostics
 """
 
 from __future__ import annotations
 
 import os
+from collections.abc import Callable, Mapping
+from contextlib import ExitStack
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, BinaryIO, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,7 +22,6 @@ from numpy.typing import NDArray
 from retrodict.errors import DataError
 from retrodict.events.atomic import atomic_file, write_json
 from retrodict.events.io.read import read_events
-from retrodict.events.io.write import write_events
 from retrodict.events.lock import lock_folder
 from retrodict.events.plain import read_json
 from retrodict.events.stream_set import StreamSet
@@ -28,32 +30,34 @@ from retrodict.smc.diagnostics import Diagnostics
 if TYPE_CHECKING:
     from retrodict.smc.posterior import Posterior
 
-FORMAT, VERSION = "retrodict posterior", 1
+FORMAT, VERSION = "retrodict posterior", 2
+_READABLE = (1, 2)  # in version 1 draws.parquet has numbers alone: time for position, type for code
 _STREAMS = 500  # whose draws are put into a table at once
 Numbers: TypeAlias = NDArray[np.float64]
 Indices: TypeAlias = NDArray[np.int64]
 
 
-def save_posterior(posterior: Posterior, directory: str | os.PathLike[str]) -> Path:
-    """Write a posterior into a folder (made if need be); posterior.json comes last, so half a save is not loaded."""
-    import pyarrow as pa
-    import pyarrow.parquet as pq
+def save_posterior(
+    posterior: Posterior,
+    directory: str | os.PathLike[str],
+    names: Mapping[str, str | None] | None = None,
+    progress: Callable[[int], None] | None = None,
+) -> Path:
+    """Write a posterior into a folder (made if need be), all of it or nothing.
+
+    ``names`` are those of the columns ``stream``, ``time`` and ``type`` in the table that was imputed.
+    ``progress`` is called with the number of streams written.
+    """
+    from retrodict.events.io.parquet_file import write_parquet  # loads Arrow
 
     path, (N, M) = Path(directory), posterior.all_weights.shape
-    counts = np.diff(posterior.offsets)
     d = posterior.diagnostics
-    tables = {
+    tables: dict[str, dict[str, Any]] = {
         "particles": {
             "stream": np.repeat(np.arange(N), M),
             "draw": np.tile(np.arange(M), N),
             "weight": posterior.all_weights.reshape(-1),
-            "events": counts,
-        },
-        "draws": {
-            "stream": np.repeat(np.arange(N * M) // M, counts),
-            "draw": np.repeat(np.arange(N * M) % M, counts),
-            "time": posterior.event_times,
-            "type": posterior.event_types,
+            "events": np.diff(posterior.offsets),
         },
         "streams": {
             "log_evidence": posterior.log_evidence,
@@ -63,30 +67,50 @@ def save_posterior(posterior: Posterior, directory: str | os.PathLike[str]) -> P
             "accepted": d.accepted,
         },
     }
+    about = {"format": FORMAT, "version": VERSION, "particles": M, "columns": dict(names or {})}
+    ours = {name: name for name in ("stream", "time", "type")}
     with lock_folder(path):
-        (path / "posterior.json").unlink(missing_ok=True)
-        write_events(posterior.observed, path / "observed.parquet")
-        for name, columns in tables.items():
-            with atomic_file(path / f"{name}.parquet") as file:
-                pq.write_table(pa.table(columns), file)
-        write_json(path / "posterior.json", {"format": FORMAT, "version": VERSION, "particles": M})
+        with ExitStack() as files:  # all are written to the side before the first is moved into place
+
+            def new(name: str) -> BinaryIO:
+                return files.enter_context(atomic_file(path / f"{name}.parquet"))
+
+            write_parquet(posterior.observed, new("observed"), path / "observed.parquet", ours)
+            for name, columns in tables.items():
+                _write(columns, new(name))
+            write_draws(posterior, new("draws"), progress)
+            (path / "posterior.json").unlink(missing_ok=True)
+        write_json(path / "posterior.json", about)
     return path
 
 
-def write_draws(posterior: Posterior, path: str | os.PathLike[str]) -> None:
+def _write(columns: Mapping[str, Any], file: BinaryIO) -> None:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    pq.write_table(pa.table(dict(columns)), file)
+
+
+def write_draws(posterior: Posterior, file: BinaryIO, progress: Callable[[int], None] | None = None) -> None:
     """Write all draws as one Parquet table, some streams at a time: a table of all of them takes much memory."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
     def part(first: int) -> pa.Table:
-        return pa.Table.from_pandas(posterior.to_frame(first, first + _STREAMS), preserve_index=False)
+        frame = posterior.to_frame(first, first + _STREAMS)
+        last = min(first + _STREAMS, len(posterior))
+        events = slice(*posterior.offsets[[first * posterior.num_particles, last * posterior.num_particles]])
+        if posterior.observed.axis.is_calendar:
+            frame["position"] = posterior.event_times[events]
+        frame["code"] = posterior.event_types[events]
+        return pa.Table.from_pandas(frame, preserve_index=False)
 
-    with atomic_file(path) as file:
-        head = part(0)
-        with pq.ParquetWriter(file, head.schema) as writer:
-            writer.write_table(head)
-            for first in range(_STREAMS, len(posterior), _STREAMS):
-                writer.write_table(part(first).cast(head.schema))
+    head = part(0)
+    with pq.ParquetWriter(file, head.schema) as writer:
+        for first in range(0, max(len(posterior), 1), _STREAMS):
+            writer.write_table(part(first).cast(head.schema) if first else head)
+            if progress is not None:
+                progress(min(first + _STREAMS, len(posterior)))
 
 
 def read_posterior(
@@ -98,16 +122,19 @@ def read_posterior(
     path = Path(directory)
     try:
         about = read_json(path / "posterior.json")
-        if (about["format"], about["version"]) != (FORMAT, VERSION):
+        if about["format"] != FORMAT or about["version"] not in _READABLE:
             raise ValueError(f"it is not of version {VERSION}")
         M = about["particles"]
-        particles, draws, streams = (read_columns(path / f"{n}.parquet") for n in ("particles", "draws", "streams"))
+        particles, streams = (read_columns(path / f"{n}.parquet") for n in ("particles", "streams"))
         observed = read_events(path / "observed.parquet")
+        place = "position" if about["version"] > 1 and observed.axis.is_calendar else "time"
+        code = "type" if about["version"] == 1 else "code"
+        draws = read_columns(path / "draws.parquet", (place, code))
         N, counts = len(observed), particles["events"].astype(np.int64)
         sizes = {"particles": N * M, "streams": N, "draws": int(counts.sum())}
-        found = {"particles": len(counts), "streams": len(streams["ess"]), "draws": len(draws["time"])}
+        found = {"particles": len(counts), "streams": len(streams["ess"]), "draws": len(draws[place])}
         weights = particles["weight"].astype(np.float64).reshape(N, M)
-        types, times = draws["type"].astype(np.int64), draws["time"].astype(np.float64)
+        types, times = draws[code].astype(np.int64), draws[place].astype(np.float64)
         good = type(M) is int and M > 0 and sizes == found and bool((counts >= 0).all())
         good = good and bool(np.isfinite(times).all() and ((types >= 0) & (types < observed.num_types)).all())
         if not (good and np.allclose(weights.sum(1), 1.0) and bool((weights >= 0).all())):
@@ -128,6 +155,13 @@ def read_posterior(
         ) from error
     offsets = np.concatenate([[0], np.cumsum(counts)])
     return observed, times, types, offsets, weights, evidence, diagnostics
+
+
+def read_names(directory: str | os.PathLike[str]) -> dict[str, str]:
+    """The column names that were saved with a posterior; those of ours are left out."""
+    found = read_json(Path(directory) / "posterior.json").get("columns")
+    found = found if isinstance(found, dict) else {}
+    return {role: name for role, name in found.items() if isinstance(name, str)}
 
 
 def _stack(rows: NDArray[Any], number: int) -> Numbers:

@@ -14,11 +14,14 @@ from retrodict.events.stream_set import StreamSet
 from retrodict.missingness.base import Missingness
 from retrodict.missingness.spec import write_missing
 from retrodict.models.base import Model
+from retrodict.models.device import find_device
 from retrodict.proposals import Proposal, Smoothing
+from retrodict.proposals.smoothers import SMOOTHER
 from retrodict.train.expectation import ExpectationMaximisation, Learner
 from retrodict.train.fitting import (
     check_data,
     check_settings,
+    check_training,
     folder_of_run,
     mechanism_config,
     model_for,
@@ -27,8 +30,6 @@ from retrodict.train.fitting import (
 )
 from retrodict.train.module import Settings
 from retrodict.train.run import Run
-
-SMOOTHER = "smoother"  # the folder, inside the model's, of the proposal trained for it
 
 
 @dataclass(frozen=True)
@@ -62,6 +63,7 @@ def fit_incomplete(
     learning_rate: float | None = None,
     averaging: float = 0.995,
     patience: int = 12,
+    seconds: float | None = None,
     seed: int = 0,
     resume: bool = True,
     device: str = "auto",
@@ -83,6 +85,8 @@ def fit_incomplete(
             "learn the mechanism alone."
         )
     check_settings(epochs=epochs, batch_size=batch_size, patience=patience, particles=particles, draws=draws)
+    check_training(learning_rate, seconds)
+    find_device(device)
     if isinstance(model, Proposal):
         raise ModelError("a proposal is fitted to complete streams, by rd.fit; give the model itself.")
     missing = copy.deepcopy(missing)  # what is learned of it is not the caller's
@@ -110,7 +114,7 @@ def fit_incomplete(
         about = {"config": rounded(fitted.config()), "missingness": rounded(mechanism_config(missing))}
         run = Run(folder, objective, settings, {"kind": fitted.kind, **about})
         fitting = train_objective(
-            objective, settings, run, epochs=epochs, resume=resume, device=device, progress=progress
+            objective, settings, run, epochs=epochs, seconds=seconds, resume=resume, device=device, progress=progress
         )
         proposal = learner.refresh()
         if directory is not None:
@@ -119,5 +123,5 @@ def fit_incomplete(
                 proposal.save(folder / SMOOTHER)
             if learn_missing:
                 write_missing(learner.missing, folder / "missing.yaml")
-            run.finish(len(fitting.history), stopped_early=len(fitting.history) < epochs)
+            run.finish(len(fitting.history), stopped_early=fitting.is_done())
     return Fitted(fitted, learner.missing, proposal, fitting.history)
