@@ -22,6 +22,8 @@ from retrodict.proposals.smoothers import claim, in_words, place_for, smoothers_
 
 Maker = Callable[[StreamSet], Model]
 Settings = Mapping[str, Any]
+_GO_ON = "the same command goes on after the last whole epoch"
+_ROUNDS = 30  # of EM, for a mechanism
 
 
 def maker(kind: str, hidden: int | None) -> Maker:
@@ -103,10 +105,13 @@ def fit_smoother(
     stages: list[Path],
 ) -> None:
     """Train a smoothing proposal for the model into its place in the model's folder."""
-    from retrodict.train.fitting import fit
+    from retrodict.train.fitting import check_data, fit
 
+    check_data(*streams, settings["seed"])
     place = place_for(folder, model, smoother.mechanism, smoother.name, smoother.written)
     resume = claim(place, model, smoother.mechanism, settings["resume"])
+    if settings["resume"] and not resume:
+        common.note(f"what is in {place} was trained for another model, or is damaged: the smoother is trained anew")
     stages.append(place)
     proposal = smoother.make(model, settings["seed"])
     with common.notes():
@@ -163,19 +168,20 @@ def learn_mechanism(
     model = load_model(known)
     mechanism = parse_missing(missing, model.types or train.types, model.time_unit)
 
-    def say(number: int, evidence: float) -> None:
-        common.err.print(f"round {number + 1}: log evidence {evidence:.4f} nats per observed event", highlight=False)
-
     proposal = Filtering(model, mechanism)
-    with common.notes():
-        learned = learn_missing(proposal, train, directory=output, progress=say, seed=seed, resume=resume)
+    with common.notes(), common.bar("learn", _ROUNDS, "rounds") as done:
+
+        def say(number: int, evidence: float) -> None:
+            done(number + 1)
+            text = f"round {number + 1}: log evidence {evidence:.4f} nats per observed event"
+            common.err.print(text, highlight=False)
+
+        more: dict[str, Any] = {"rounds": _ROUNDS, "seed": seed, "resume": resume}
+        learned = learn_missing(proposal, train, directory=output, progress=say, **more)
     common.wrote(
         output / "missing.yaml",
         f"{learned.missing!r}, log evidence {learned.evidence[-1]:.4f} nats per observed event (use it with --missing)",
     )
-
-
-_GO_ON = "the same command goes on after the last whole epoch"
 
 
 def _effort(record: Mapping[str, Any]) -> str:

@@ -7,7 +7,8 @@ from typing import Any
 
 import pytorch_lightning as pl
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
+from rich.table import Column
 
 
 class EpochProgress(pl.Callback):
@@ -20,11 +21,10 @@ class EpochProgress(pl.Callback):
         self.text = "starting"
         self.bar = Progress(
             TextColumn("[bold]fit {task.fields[what]}[/]"),
-            BarColumn(),
+            BarColumn(20),
             MofNCompleteColumn(),
             TextColumn("epochs"),
-            TimeElapsedColumn(),
-            TextColumn("{task.description}"),
+            TextColumn("{task.description}", table_column=Column()),  # alone wraps where the terminal is narrow
             console=self.console,
             disable=not self.console.is_terminal,
         )
