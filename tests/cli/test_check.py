@@ -33,15 +33,15 @@ def folder(tmp_path_factory):
 
 
 def test_a_fit_ends_with_a_check_on_dev_that_impute_repeats(folder):
-    kept = json.loads((folder / "model" / "check.json").read_text())
+    kept = json.loads((folder / "model" / "smoother" / "check.json").read_text())
     assert f"check on 6 dev streams: {kept['verdict']}" in (folder / "said.txt").read_text()
     arguments = ("impute", str(folder / "model"), str(folder / "incomplete.parquet"), "--particles", "20", "-o")
     assert f"the check after fitting said: {kept['verdict']}" in run(*arguments, str(folder / "a.parquet")).output
-    (folder / "model" / "check.json").rename(folder / "elsewhere.json")
+    (folder / "model" / "smoother" / "check.json").rename(folder / "elsewhere.json")
     assert "the check after fitting" not in run(*arguments, str(folder / "b.parquet")).output
-    (folder / "model" / "check.json").write_text(json.dumps(kept | {"about": {"model": "another"}}))
+    (folder / "model" / "smoother" / "check.json").write_text(json.dumps(kept | {"about": {"model": "another"}}))
     assert "the check after fitting" not in run(*arguments, str(folder / "c.parquet")).output
-    (folder / "elsewhere.json").rename(folder / "model" / "check.json")
+    (folder / "elsewhere.json").rename(folder / "model" / "smoother" / "check.json")
 
 
 def test_check_says_what_to_trust_and_writes_it_down(folder):
@@ -74,8 +74,8 @@ def test_without_a_mechanism_the_model_alone_is_checked(folder, tmp_path):
     ("options", "message"),
     [
         (["--device", "toaster"], "unknown device 'toaster'"),
-        (["-o", "{folder}/nowhere/check.json"], "give a file in a folder that exists"),
-        (["--picture", "{folder}"], "give a file in a folder that exists"),
+        (["-o", "{folder}/nowhere/check.json"], "give a path in a folder that exists"),
+        (["--picture", "{folder}"], "give the path of a file"),
         (["-m", "lunch=0.5"], "no event type matches 'lunch'"),
         (["--cost", "-1"], "costs must be finite and not negative"),
         (["--engine", "steam"], "steam"),

@@ -140,7 +140,7 @@ def test_output_equal_to_the_input_overwrote_it(model, table, tmp_path):
 def test_draws_of_two_outputs_collided(model, table, tmp_path):
     for name in ("E_50.0.1.csv", "E_50.1.csv", "E_50.1.parquet"):
         impute(model, table, tmp_path / name)
-        assert (tmp_path / f"{name}.draws.parquet").exists()
+        assert (tmp_path / f"{name}.draws" / "draws.parquet").exists()
 
 
 def test_unit_hour_and_cost_20_meant_20_minutes(model, table, tmp_path):
@@ -213,7 +213,7 @@ def test_questions_with_dates_on_the_command_line(model, tmp_path, zone):
     table = tmp_path / "observed.csv"
     table.write_text("\n".join([HEADER, *rows(zone or "")]) + "\n")
     impute(model, table, tmp_path / "out.csv")
-    draws, answer = tmp_path / "out.csv.draws.parquet", tmp_path / "answer.csv"
+    draws, answer = tmp_path / "out.csv.draws", tmp_path / "answer.csv"
     stretch = ["--start", "2013-07-01T08:00", "--end", "2013-07-01T09:00"]
     assert "ann" in run("ask", str(draws), "--type", "cause", *stretch, "-o", str(answer)).output
     found = pd.read_csv(answer)

@@ -36,10 +36,9 @@ def run(*arguments: object):
 def test_learned_rates_are_shown_with_standard_errors(folder, monkeypatch):
     from retrodict.train import mechanism
 
-    learn = mechanism.learn_missing
-    monkeypatch.setattr(mechanism, "learn_missing", lambda *args, **more: learn(*args, rounds=3, particles=20, **more))
-    known = ["--incomplete", "--learn-missing", "--known", folder / "model"]
-    done = run("fit", folder / "seen.csv", *known, "-m", "0.4", "-o", folder / "missing")
+    learn, few = mechanism.learn_missing, {"rounds": 3, "particles": 20}
+    monkeypatch.setattr(mechanism, "learn_missing", lambda *args, **more: learn(*args, **more | few))
+    done = run("learn-missing", folder / "model", folder / "seen.csv", "-m", "0.4", "-o", folder / "missing")
     assert done.exit_code == 0, done.output
     assert re.search(r"a +│ +0\.\d{3} │ +0\.\d{3} │ +0\.\d{3} to 0\.\d{3}", done.output)
     assert "# a: 0." in (folder / "missing" / "missing.yaml").read_text()

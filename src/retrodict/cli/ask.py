@@ -13,7 +13,7 @@ from rich.table import Table
 
 from retrodict.cli import common
 from retrodict.errors import DataError
-from retrodict.events.atomic import atomic_file
+from retrodict.events.atomic import atomic_file, check_writable
 from retrodict.events.io.moments import on_axis
 from retrodict.events.stream_set import describe_types
 from retrodict.events.time_axis import TimeAxis
@@ -22,7 +22,7 @@ _COLUMNS = {"stream", "draw", "weight", "time", "type"}
 
 
 def ask(
-    draws: Annotated[Path, typer.Argument(help="The draws that 'retrodict impute' wrote: OUTPUT.draws.parquet.")],
+    draws: Annotated[Path, typer.Argument(help="Folder of draws that 'retrodict impute' wrote.")],
     type: Annotated[str | None, typer.Option(help="Type of the missing events; by default any.")] = None,
     start: Annotated[str | None, typer.Option(help="From when: a date, or a number where times are numbers.")] = None,
     end: Annotated[str | None, typer.Option(help="Until when: a date, or a number where times are numbers.")] = None,
@@ -34,16 +34,18 @@ def ask(
 
     [bold]Example[/]
 
-      retrodict ask imputed.csv.draws.parquet --type pick-up --start 2013-01-05T08:00 --end 2013-01-05T09:00
+      retrodict ask imputed.csv.draws --type pick-up --start 2013-01-05T08:00 --end 2013-01-05T09:00
     """
     import pandas as pd
 
     from retrodict.events.io.parquet_file import read_columns
 
+    draws = draws / "draws.parquet" if draws.is_dir() else draws
     common.refuse_overwriting(draws, outputs={"--output": output})
-    columns = read_columns(draws)
+    check_writable(output)
+    columns = read_columns(draws, sorted(_COLUMNS))
     if not columns.keys() >= _COLUMNS:
-        raise DataError("these are no draws", file=draws, remedy="give the file OUTPUT.draws.parquet of 'impute'")
+        raise DataError("these are no draws", file=draws, remedy="give the folder OUTPUT.draws of 'impute'")
     frame = pd.DataFrame({name: columns[name] for name in _COLUMNS})
     known = sorted(set(frame["type"]))
     if type is not None and type not in known:

@@ -8,8 +8,7 @@ from typing import Annotated
 import typer
 
 from retrodict.cli import common
-from retrodict.events.io.files import find_format
-from retrodict.events.io.write import write_events
+from retrodict.events.io.write import check_output, write_events
 from retrodict.missingness.spec import parse_missing
 
 
@@ -39,9 +38,7 @@ def censor(
 
       retrodict censor trips.csv -m outages.yaml -o observed.csv
     """
-    for path in (output, hidden):
-        if path is not None:
-            find_format(path, None)
+    check_output(output, hidden)
     common.refuse_overwriting(file, outputs={"--output": output, "--hidden": hidden})
     streams = columns.read(file)
     observed, gone = parse_missing(missing, streams.types, streams.axis.unit).censor(streams, seed)

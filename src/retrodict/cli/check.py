@@ -7,16 +7,21 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.markup import escape
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.table import Table
 
 from retrodict.cli import common
-from retrodict.cli.fit_jobs import SMOOTHER
 from retrodict.cli.kept_check import KEPT
-from retrodict.errors import ModelError, RetrodictError, WriteError
+from retrodict.cli.proposal import choose_proposal
+from retrodict.errors import RetrodictError, WriteError
+from retrodict.events.atomic import check_writable
 from retrodict.events.stream_set import StreamSet
+from retrodict.events.suspicion import refuse_unix_time
 from retrodict.models import Model
+from retrodict.models.device import find_device
 from retrodict.proposals import Proposal
+from retrodict.proposals.smoothers import smoothers_of
+from retrodict.smc.engines import place
+from retrodict.smc.options import Options
 
 if TYPE_CHECKING:
     from retrodict.evaluate.check import Check
@@ -25,7 +30,7 @@ _MOST_ON_DEV, _SHARE, _LEAST_SECONDS = 200, 0.1, 2.0
 
 
 def check(
-    model: Annotated[Path, typer.Argument(help="Folder that 'retrodict fit' wrote.")],
+    model: common.Folder,
     file: Annotated[Path, typer.Argument(help="Complete streams that the model was not trained on.")],
     incomplete: Annotated[
         Path | None, typer.Option(help="Incomplete streams too: are they as model and missing rates predict?")
@@ -33,17 +38,18 @@ def check(
     missing: Annotated[
         list[str] | None,
         typer.Option(
-            "--missing", "-m", help="Missing rates or a YAML file; by default what the smoother was trained for."
+            "--missing", "-m", help="Missing rates or a YAML file; by default what the only smoother was trained for."
         ),
     ] = None,
+    smoother: Annotated[str | None, typer.Option(help="Name of the smoother to use, where there are several.")] = None,
     particles: Annotated[
         int | None, typer.Option(help="Weighted guesses a stream; by default as many as for 'impute'.", min=1)
     ] = None,
     cost: Annotated[
         list[float] | None,
         typer.Option(
-            help="Cost of an event too many or too few, in time moved; may be repeated (intervals are those of the "
-            "middle one). By default a quarter of, once and four times half a gap."
+            help="Cost of an event too many or too few, in time moved (in --unit); may be repeated (intervals are "
+            "those of the middle one). By default a quarter of, once and four times half a gap."
         ),
     ] = None,
     filtering: Annotated[
@@ -53,7 +59,7 @@ def check(
     output: Annotated[Path | None, typer.Option("--output", "-o", help="Also write everything as JSON.")] = None,
     picture: Annotated[Path | None, typer.Option(help="Also draw it: .png, .pdf or .svg.")] = None,
     engine: Annotated[str, typer.Option(help="What runs it: auto, torch, native (see 'retrodict doctor').")] = "auto",
-    device: Annotated[str, typer.Option(help="auto, cpu or cuda.")] = "auto",
+    device: common.Device = "auto",
     seed: common.Seed = 0,
     *,
     columns: common.Columns,
@@ -71,22 +77,28 @@ def check(
 
       retrodict check model/ held-out.parquet -m pick-up=0.5 --particles 1000
     """
-    for path in (output, picture):
-        _can_write(path)
-    streams = columns.read(file)
-    lost = None if incomplete is None else columns.read(incomplete)
-    fitted = _load(model, missing, filtering, device)
-
     from retrodict.evaluate.check import check as run
 
+    common.refuse_overwriting(file, incomplete, outputs={"--output": output, "--picture": picture})
+    check_writable(output, picture)
+    find_device(device)
+    streams = columns.read(file)
+    lost = None if incomplete is None else columns.read(incomplete)
+    for read in (streams, lost):
+        if read is not None:
+            refuse_unix_time(read)
+    fitted = _load(model, missing, smoother, filtering)
+    own = fitted.model if isinstance(fitted, Proposal) else fitted
+    streams = own.matched(streams)
+    scale, units = columns.units_in(streams.axis), columns.unit_of(streams.axis, own.time_unit)
+    costs = None if cost is None else [each * scale for each in cost]
     options: dict[str, Any] = {"engine": engine} | ({} if particles is None else {"particles": particles})
-    with common.notes(), _progress() as bar:
-        task = bar.add_task("check", total=len(streams))
+    with common.notes(), common.bar("check", len(streams)) as done:
         result = run(
-            fitted, streams, incomplete=lost, costs=cost, seconds=seconds, seed=seed,
-            progress=lambda done: bar.update(task, completed=done), **options,
+            _placed(fitted, device, engine), streams, incomplete=lost, costs=costs, seconds=seconds, seed=seed,
+            progress=done, **options,
         )  # fmt: skip
-    show(result)
+    show(result, scale, units)
     if output is not None:
         result.to_json(output)
         common.wrote(output, "all findings, tables and diagrams as numbers")
@@ -95,8 +107,8 @@ def check(
         common.wrote(picture, "the check as a picture")
 
 
-def show(result: Check) -> None:
-    """Print the findings and the verdict."""
+def show(result: Check, scale: float, units: str) -> None:
+    """Print the findings and the verdict; costs in ``units``, of which one is ``scale`` of the model's."""
     table = Table(title="what was checked", title_justify="left")
     table.add_column("of", overflow="fold")
     table.add_column("finding", overflow="fold")
@@ -111,66 +123,59 @@ def show(result: Check) -> None:
         table.add_row(f.part, escape(f.name + of), value, error, fine, alarm)
     common.out.print(table)
     if result.calibration is not None:
-        common.out.print(_distances(result.to_dict()["distance"]))
+        common.out.print(_distances(result.to_dict()["distance"], scale, units))
     common.out.print(f"[bold]{escape(result.verdict)}[/]", soft_wrap=True, highlight=False)
 
 
-def on_dev(folder: Path, train: StreamSet, dev: StreamSet | None, *, seed: int, device: str) -> None:
-    """A short check on the dev streams of a fit, kept with its model; it takes a tenth of the time of the fit."""
+def on_dev(
+    fitted: Proposal | Model, folder: Path, streams: tuple[StreamSet, StreamSet | None], *, seed: int, device: str
+) -> None:
+    """A short check on the dev streams of a fit, kept in its folder; it takes a tenth of the time of the fit."""
     from retrodict.evaluate.check import check as run
     from retrodict.train.fitting import check_data
 
-    fitted = _load(folder, None, filtering=False, device=device)
     records = [fitted.training_record, fitted.model.training_record if isinstance(fitted, Proposal) else {}]
     took = sum(float(record.get("seconds", 0.0)) for record in records)
-    _, dev = check_data(train, dev, seed)
+    _, dev = check_data(*streams, seed)
     try:
         with common.notes():
-            result = run(fitted, dev[:_MOST_ON_DEV], seconds=max(_LEAST_SECONDS, _SHARE * took), seed=seed)
+            result = run(
+                _placed(fitted, device), dev[:_MOST_ON_DEV], seconds=max(_LEAST_SECONDS, _SHARE * took), seed=seed
+            )
         result.to_json(folder / KEPT)
     except WriteError:
         raise
     except RetrodictError as error:  # the model is fitted and saved: that is what was asked for
-        common.err.print(f"[yellow]note:[/] the check on dev could not be made: {escape(str(error))}", soft_wrap=True)
+        common.note(f"the check on dev could not be made: {common.in_options(str(error))}")
         return
     common.out.print(f"check on {result.about['streams']} dev streams: {escape(result.verdict)}", soft_wrap=True)
 
 
-def _load(folder: Path, missing: list[str] | None, filtering: bool, device: str) -> Proposal | Model:
+def _load(folder: Path, missing: list[str] | None, smoother: str | None, filtering: bool) -> Proposal | Model:
     """What 'impute' would use; the model alone where nothing says how events go missing."""
-    import torch
-
-    from retrodict.cli.impute import _load as load_proposal
     from retrodict.models.model_folder import load_model
 
-    if device not in ("auto", "cpu", "cuda"):
-        raise ModelError(f"unknown device {device!r}. Choose auto, cpu or cuda.")
-    if device == "cuda" and not torch.cuda.is_available():
-        raise ModelError("there is no CUDA device here. Choose device auto or cpu.")
-    place = "cuda" if device != "cpu" and torch.cuda.is_available() else "cpu"
-    if missing is None and not (folder / SMOOTHER).exists():
-        return load_model(folder).to(place)
-    return load_proposal(folder, missing, filtering).to(place)
+    model = load_model(folder)
+    if missing is None and smoother is None and not smoothers_of(folder, model):
+        return model
+    return choose_proposal(folder, missing, smoother, filtering)[0]
 
 
-def _can_write(path: Path | None) -> None:
-    """Refuse, before any work, a path that cannot be written."""
-    if path is not None and (path.is_dir() or not path.absolute().parent.is_dir()):
-        raise WriteError("cannot write here", file=path, remedy="give a file in a folder that exists")
+def _placed(fitted: Proposal | Model, device: str, engine: str = "auto") -> Proposal | Model:
+    """On the device where 'impute' would run it."""
+    return place(fitted, device, engine, Options()) if isinstance(fitted, Proposal) else fitted.to(find_device(device))
 
 
-def _distances(rows: list[dict[str, Any]]) -> Table:
-    table = Table("cost", title="distance to the truth, as a share of predicting nothing", title_justify="left")
+def _distances(rows: list[dict[str, Any]], scale: float, units: str) -> Table:
+    table = Table(
+        f"cost ({units})", title="distance to the truth, as a share of predicting nothing", title_justify="left"
+    )
     for heading in ("imputed", "constant rates"):
         table.add_column(heading, justify="right")
     for row in rows:
         both = (row["share_of_nothing"], row["constant_rates"])
         table.add_row(
-            f"{row['cost']:.4g}", *("-" if x["value"] is None else f"{x['value']:.3f} ± {x['error']:.3f}" for x in both)
+            f"{row['cost'] / scale:.4g}",
+            *("-" if x["value"] is None else f"{x['value']:.3f} ± {x['error']:.3f}" for x in both),
         )
     return table
-
-
-def _progress() -> Progress:
-    columns = (TextColumn("[bold]check[/]"), BarColumn(), MofNCompleteColumn(), TextColumn("streams"))
-    return Progress(*columns, TimeRemainingColumn(), console=common.err, disable=not common.err.is_terminal)

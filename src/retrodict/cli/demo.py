@@ -11,7 +11,7 @@ import typer
 from rich.table import Table
 
 from retrodict.cli import common
-from retrodict.events.atomic import make_folder
+from retrodict.events.atomic import check_folder, make_folder
 from retrodict.events.combine import fill
 from retrodict.events.io.write import write_events
 from retrodict.events.stream import EventStream
@@ -39,6 +39,7 @@ def demo(
     from retrodict.smc.impute import impute
 
     say = common.out.print
+    check_folder(output)
     smoother = flights_smoother()
     train, _, test = sample_splits(flights_sample())
     test = test[:streams]

@@ -11,7 +11,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from retrodict.cli import common
-from retrodict.events.atomic import write_json
+from retrodict.events.atomic import check_writable, write_json
 from retrodict.events.results import marks
 from retrodict.events.stream_set import StreamSet
 
@@ -51,6 +51,7 @@ def evaluate(
     from retrodict.evaluate.matching import on_axis_of
     from retrodict.evaluate.scores import INTERVAL_LEVEL, half_a_gap
 
+    check_writable(output)
     common.refuse_overwriting(truth, imputed, against, outputs={"--output": output})
     actual = columns.read(truth)
     table = on_axis_of(actual, columns.read(imputed))

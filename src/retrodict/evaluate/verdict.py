@@ -148,7 +148,7 @@ def _cause_of_observed(evidence: Evidence) -> str:
     hint = f" (with {rate:.0%} of {which} missing counts would agree)" if 0 <= rate <= 1 else ""
     return (
         f"The model fits complete streams, so the missing rates are wrong{hint} or the incomplete streams are of "
-        "another kind: correct --missing, or learn the rates with 'retrodict fit --incomplete --learn-missing'."
+        "another kind: correct --missing, or learn the rates with 'retrodict learn-missing'."
     )
 
 

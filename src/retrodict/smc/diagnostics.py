@@ -69,7 +69,7 @@ class Diagnostics:
         impossible = ~np.isfinite(log_evidence)
         complain(
             impossible,
-            "the model gives what was observed no probability at all, so its particles mean nothing.",
+            "the model gives what was observed no probability at all, so its particles mean nothing and are not used.",
             "Check the missing rates (a type that is always missing was observed?) and the model's training data.",
         )
         fine = ~impossible

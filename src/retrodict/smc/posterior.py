@@ -53,6 +53,11 @@ class Posterior:
         """M."""
         return self.all_weights.shape[1]
 
+    @property
+    def is_possible(self) -> NDArray[np.bool_]:
+        """Whether what was observed has some probability, [N]; elsewhere particles mean nothing."""
+        return np.isfinite(self.log_evidence)
+
     def __len__(self) -> int:
         return len(self.observed)
 
@@ -164,18 +169,28 @@ class Posterior:
         return simulate(self.model, history=history, end=end, seed=seed), self.all_weights
 
     def consensus(
-        self, cost: float | tuple[float, float], method: Literal["exact", "local"] = "exact", **options: Any
+        self,
+        cost: float | tuple[float, float],
+        method: Literal["exact", "local"] = "exact",
+        *,
+        progress: Callable[[int], None] | None = None,
+        **options: Any,
     ) -> StreamSet:
         """One answer: for each stream the missing events of least expected distance to the truth (section 4).
 
-        Each event carries columns ``probability``, ``earliest`` and ``latest``.
+        Each event carries columns ``probability``, ``earliest`` and ``latest``. Streams without evidence, whose
+        particles mean nothing, get no events. ``progress`` is called with the number of streams done.
         """
         from retrodict.decode import consensus
 
         streams = []
+        nothing = EventStream([], [], end=0.0)
         for i in range(len(self)):
-            decoded = consensus(self.particles(i), self.weights(i), cost, method=method, **options).stream
+            particles = self.particles(i) if self.is_possible[i] else [nothing] * self.num_particles
+            decoded = consensus(particles, self.weights(i), cost, method=method, **options).stream
             span = float(self.observed.starts[i]), float(self.observed.ends[i])
+            if progress is not None:
+                progress(i + 1)
             streams.append(EventStream(decoded.times, decoded.types, *span, self.observed.ids[i], decoded.columns))
         return StreamSet(streams, types=self.observed.types, axis=self.observed.axis)
 
@@ -214,7 +229,7 @@ class Posterior:
         return to_arviz(self, self.num_particles if draws is None else draws, seed)
 
     def save(self, directory: str | os.PathLike[str]) -> Path:
-        """Write the posterior into a folder of Parquet files."""
+        """Write the posterior into a folder of Parquet files (``smc/posterior_folder.py``)."""
         return save_posterior(self, directory)
 
     def suspicions(self) -> list[Suspicion]:

@@ -16,11 +16,14 @@ from retrodict.missingness.base import Missingness
 from retrodict.missingness.by_type import ByType
 from retrodict.missingness.spec import write_missing
 from retrodict.models.base import Model
+from retrodict.models.device import find_device
 from retrodict.proposals import Proposal, Smoothing
+from retrodict.proposals.smoothers import SMOOTHER
 from retrodict.train.expectation import ExpectationMaximisation, Learner
 from retrodict.train.fitting import (
     check_data,
     check_settings,
+    check_training,
     folder_of_run,
     mechanism_config,
     model_for,
@@ -30,8 +33,6 @@ from retrodict.train.fitting import (
 from retrodict.train.module import Settings
 from retrodict.train.rates import RateEstimates, estimate_rates, learnable
 from retrodict.train.run import Run
-
-SMOOTHER = "smoother"  # the folder, inside the model's, of the proposal trained for it
 
 
 @dataclass(frozen=True)
@@ -67,6 +68,7 @@ def fit_incomplete(
     learning_rate: float | None = None,
     averaging: float = 0.995,
     patience: int = 12,
+    seconds: float | None = None,
     seed: int = 0,
     resume: bool = True,
     device: str = "auto",
@@ -88,6 +90,8 @@ def fit_incomplete(
             "learn the mechanism alone."
         )
     check_settings(epochs=epochs, batch_size=batch_size, patience=patience, particles=particles, draws=draws)
+    check_training(learning_rate, seconds)
+    find_device(device)
     if isinstance(model, Proposal):
         raise ModelError("a proposal is fitted to complete streams, by rd.fit; give the model itself.")
     missing = copy.deepcopy(missing)  # what is learned of it is not the caller's
@@ -116,7 +120,7 @@ def fit_incomplete(
         about = {"config": rounded(fitted.config()), "missingness": rounded(mechanism_config(missing))}
         run = Run(folder, objective, settings, {"kind": fitted.kind, **about})
         fitting = train_objective(
-            objective, settings, run, epochs=epochs, resume=resume, device=device, progress=progress
+            objective, settings, run, epochs=epochs, seconds=seconds, resume=resume, device=device, progress=progress
         )
         proposal, rates = learner.refresh(), None
         if learn_missing and isinstance(proposal.missingness, ByType) and learnable(proposal.missingness).any():
@@ -129,5 +133,5 @@ def fit_incomplete(
             if learn_missing:
                 comments = [] if rates is None else ["missing rates, learned", *rates.lines()]
                 write_missing(learner.missing, folder / "missing.yaml", comments)
-            run.finish(len(fitting.history), stopped_early=len(fitting.history) < epochs)
+            run.finish(len(fitting.history), stopped_early=fitting.is_done())
     return Fitted(fitted, learner.missing, proposal, fitting.history, rates)

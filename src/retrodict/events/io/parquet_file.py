@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -50,8 +50,8 @@ def read_parquet(path: Path, request: Request) -> StreamSet:
     return from_arrow(table, request)
 
 
-def _read(path: Path) -> pa.Table:
-    """All rows, if the sizes that the file declares fit into the memory.
+def _read(path: Path, names: Sequence[str] | None = None) -> pa.Table:
+    """All rows of all columns, or of some, if the sizes that the file declares fit into the memory.
 
     A few kilobytes of dictionary-encoded text may stand for gigabytes: text is read as it is encoded, and spread out
     once its true size is known.
@@ -65,9 +65,9 @@ def _read(path: Path) -> pa.Table:
         groups = [about.metadata.row_group(number) for number in range(about.metadata.num_row_groups)]
         need = 8.0 * rows * len(schema) + sum(max(group.total_byte_size, 0) for group in groups)
         _limits.ask_memory(need, "reading this file", "split the file", file=path)
-        texts = [field.name for field in schema if _is_text(field.type)]
+        texts = [field.name for field in schema if _is_text(field.type) and (names is None or field.name in names)]
         raw.seek(0)
-        table = pq.ParquetFile(raw, read_dictionary=texts).read()
+        table = pq.ParquetFile(raw, read_dictionary=texts).read(names)
     for name in texts:
         table = _spread(table, name, schema.field(name).type, path)
     return table
@@ -94,14 +94,20 @@ def _spread(table: pa.Table, name: str, kind: pa.DataType, path: Path) -> pa.Tab
     return table.set_column(at, name, column.cast(kind if longest < _SMALL else large))
 
 
-def read_columns(path: Path) -> dict[str, NDArray[Any]]:
-    """The columns of a Parquet file, whatever they are, as arrays [R]; lists become objects."""
+def read_columns(path: Path, names: Sequence[str] | None = None) -> dict[str, NDArray[Any]]:
+    """The columns of a Parquet file (or some of them), whatever they are, as arrays [R]; lists become objects."""
+    table = read_arrow(path, names)
+    return {name: table[name].to_numpy() for name in table.column_names}
+
+
+def read_arrow(path: Path, names: Sequence[str] | None = None) -> pa.Table:
+    """A Parquet file (or some of its columns), whatever it holds, as an Arrow table."""
     try:
-        table = _read(path)
+        table = _read(path, names)
         table.validate(full=True)
-        return {name: table[name].to_numpy() for name in table.column_names}
     except pa.ArrowException as error:
         raise _damaged(path, error) from error
+    return table
 
 
 def _damaged(path: Path, error: Exception) -> DataError:

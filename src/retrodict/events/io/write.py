@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 from retrodict.errors import DataError
-from retrodict.events.atomic import atomic_file
+from retrodict.events.atomic import atomic_file, check_writable
 from retrodict.events.io.files import find_format, is_gzip
 from retrodict.events.stream_set import StreamSet
 
@@ -38,6 +38,14 @@ def write_events(
     write = _writer(find_format(target, format), target, names)
     with atomic_file(target) as file:
         write(streams, file, target)
+
+
+def check_output(*paths: str | os.PathLike[str] | None) -> None:
+    """Refuse names of no known format and files that cannot be written, before the work they are to hold."""
+    for path in paths:
+        if path is not None:
+            _writer(find_format(Path(path), None), Path(path), {})
+    check_writable(*paths)
 
 
 def _writer(format: str, target: Path, names: Mapping[str, str | None]) -> Callable[[StreamSet, BinaryIO, Path], None]:
