@@ -79,7 +79,7 @@ def test_a_fit_can_be_limited_in_time_and_goes_on_later(folder):
 
 def test_fitting_to_incomplete_streams_can_be_limited_in_time(folder):
     streams = rd.read_events(folder / "s.parquet")
-    limits = {"epochs": 100_000, "patience": 100_000, "seconds": 0.1, "progress": False}
+    limits = {"epochs": 1000, "patience": 1000, "seconds": 0.1, "progress": False}
     fitted = rd.fit_incomplete(rd.Poisson, streams, rd.ByType(0.3), filtering=True, particles=3, **limits)
     assert 1 <= len(fitted.history) < 1000
     with pytest.raises(rd.ModelError, match="seconds must be a positive number"):

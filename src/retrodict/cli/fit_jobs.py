@@ -58,7 +58,7 @@ class Clock:
         self.end = None if seconds is None else time.monotonic() + seconds
 
     def share(self, parts: int) -> dict[str, float | None]:
-        """The setting ``seconds`` of a step: one of so many parts of what is left."""
+        """The setting ``seconds`` of a step: an equal part of the time that is left."""
         return {"seconds": None if self.end is None else max(self.end - time.monotonic(), 1e-3) / parts}
 
 
