@@ -137,6 +137,48 @@ def test_output_equal_to_the_input_overwrote_it(model, table, tmp_path):
     assert table.read_bytes() == before
 
 
+@pytest.mark.parametrize("name", ["observed.parquet", "draws.parquet", "table.parquet"])
+def test_a_folder_of_draws_replaced_the_input(model, table, tmp_path, name):
+    frame = pd.read_csv(table, dtype=str)
+    frame.to_parquet(tmp_path / name)
+    before = (tmp_path / name).read_bytes()
+    with pytest.raises(rd.DataError, match="--draws would replace this file, which is read"):
+        impute(model, tmp_path / name, tmp_path / "out.csv", "--draws", str(tmp_path))
+    assert (tmp_path / name).read_bytes() == before
+
+
+@pytest.mark.parametrize(("suffix", "output"), [("csv", "csv"), ("csv", "parquet"), ("jsonl", "jsonl.gz")])
+def test_draws_that_were_decoded_again_came_back_under_our_names_and_in_utc(model, table, tmp_path, suffix, output):
+    """The unit of --cost stays the one that impute was given, and no row or column is lost."""
+    first, again, loaded = (tmp_path / f"{name}.{output}" for name in ("first", "again", "loaded"))
+    more = ["--unit", "hour", "--cost", "0.25"]
+    if suffix == "jsonl":
+        lines = [{"id": name, "horizon": [0, 6], "times": times, "types": ["effect"] * len(times), "note": name * 3}
+                 for name, times in (("zoe", [5.5, 2.5]), ("ann", []), ("bob", [3.0]))]  # fmt: skip
+        table = tmp_path / "observed.jsonl"
+        table.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    impute(model, table, first, *more)
+    said = run("decode", f"{first}.draws", "-o", str(again), "--cost", "0.25").output
+    assert "cost 0.25 hours" in said
+    assert again.read_bytes() == first.read_bytes()
+    run("decode", f"{first}.draws", "-o", str(loaded), "--cost", "15", "--unit", "minute")
+    assert loaded.read_bytes() == first.read_bytes()
+    posterior = rd.load_posterior(f"{first}.draws")
+    posterior.save(tmp_path / "twice")
+    rd.write_events(rd.fill(rd.load_posterior(tmp_path / "twice").observed, posterior.consensus(15.0)), loaded)
+    assert loaded.read_bytes() == first.read_bytes()
+
+
+def test_a_table_that_does_not_fit_its_draws_is_refused(model, table, tmp_path):
+    impute(model, table, tmp_path / "out.csv")
+    draws = tmp_path / "out.csv.draws"
+    rows = pd.read_parquet(draws / "rows.parquet")
+    for wrong in (rows.assign(event=99), rows.assign(stream=-1), rows[:-1], rows.assign(event=0), rows[["stream"]]):
+        wrong.to_parquet(draws / "rows.parquet", index=False)
+        with pytest.raises(rd.DataError, match="this is not a saved posterior, or it is damaged"):
+            rd.load_posterior(draws)
+
+
 def test_draws_of_two_outputs_collided(model, table, tmp_path):
     for name in ("E_50.0.1.csv", "E_50.1.csv", "E_50.1.parquet"):
         impute(model, table, tmp_path / name)
@@ -217,7 +259,7 @@ def test_questions_with_dates_on_the_command_line(model, tmp_path, zone):
     stretch = ["--start", "2013-07-01T08:00", "--end", "2013-07-01T09:00"]
     assert "ann" in run("ask", str(draws), "--type", "cause", *stretch, "-o", str(answer)).output
     found = pd.read_csv(answer)
-    frame = pd.read_parquet(draws)
+    frame = pd.read_parquet(draws / "draws.parquet")
     local = frame["time"] if zone is None else frame["time"].dt.tz_convert("Etc/GMT+7").dt.tz_localize(None)
     inside = frame[local.between("2013-07-01T08:00", "2013-07-01T09:00")]
     assert found["stream"].tolist() == ["ann"]

@@ -19,7 +19,7 @@ from retrodict.smc.engines import ENGINES
 runner = CliRunner(env={"COLUMNS": "200", "TERM": "dumb"})
 COMMANDS = typer.main.get_command(app).commands  # type: ignore[attr-defined]
 # Options that cannot be wrong: they are on or off, or any text is right.
-FREE = {"unit", "resume", "filtering", "learn_missing", "types", "help"}
+FREE = {"unit", "resume", "filtering", "sensitivity", "learn_missing", "types", "help"}
 
 WRITE = {"--output /nowhere/x.csv": "cannot write: No such file", "--output {here}/x.xls": "stands for no known format"}
 FOLDER = {"--output {here}/streams.csv": "cannot make this folder"}
@@ -74,7 +74,9 @@ RIGHT: dict[str, str] = {
     "smoother": "{model} {file} -m 0.5",
     "fit-incomplete": "{file} -m 0.5 -o {here}/out",
     "learn-missing": "{model} {file} -m 0.5 -o {here}/out",
+    "check": "{model} {file} -m 0.5",
     "impute": "{model} {file} -m 0.5 -o {here}/out.csv",
+    "ask": "{draws}",
     "decode": "{draws} -o {here}/out.csv",
     "score": "{model} {file}",
     "evaluate": "{file} {file}",
@@ -112,9 +114,35 @@ WRONG: dict[str, dict[str, object]] = {
         "--max-events 0": "Invalid value for '--max-events'",
         "--engine steam": "unknown engine 'steam'. Choose one of auto",
         "--engine triton": "Use --engine auto, which picks one that can",
-        "--draws {here}/streams.csv": "cannot make this folder",
+        "--draws {here}/streams.csv": "--draws would replace this file, which is read. Remedy: give another name",
+        "--draws {here}/model/model.json": "cannot make this folder",
+        "-m a=1 --sensitivity": "all missing rates are 0 or 1, which are the same at any odds",
     },
-    "decode": {**WRITE, **COST, "{draws}": ("{here}", "this is not a saved posterior, or it is damaged")},
+    "check": {
+        **MODEL, **FILE, **COLUMNS, **MISSING, **DEVICE, **SEED,
+        "--incomplete {here}/nowhere.csv": "there is no such file",
+        "--smoother best": "has no smoother 'best'; there is none",
+        "--particles 0": "Invalid value for '--particles'",
+        "--cost -1": "costs must be finite and not negative",
+        "--seconds -1": "Invalid value for '--seconds'",
+        "--engine steam": "unknown engine 'steam'. Choose one of auto",
+        "--output /nowhere/x.json": "cannot write: No such file",
+        "--output {here}/streams.csv": "--output would replace this file, which is read",
+        "--picture {here}/x.xls": "a picture cannot be written as '.xls'. Remedy: use one of .png, .pdf, .svg",
+        "--picture /nowhere/x.png": "cannot write: No such file",
+    },
+    "ask": {
+        "{draws}": ("{here}/model", "draws.parquet: there is no such file"),
+        "--type lunch": "no draw has a type 'lunch'; types are 'a', 'b'",
+        "--start noon": "noon",
+        "--end 2024-01-01": "--end is a date, but the streams have plain numbers as times. Remedy: give a number",
+        "--output /nowhere/x.csv": "cannot write: No such file",
+        "--output {here}/draws/draws.parquet": "--output would replace this file, which is read",
+    },
+    "decode": {
+        **WRITE, **COST, "{draws}": ("{here}", "this is not a saved posterior, or it is damaged"),
+        "--output {here}/draws/observed.parquet": "--output would replace this file, which is read",
+    },
     "score": {**MODEL, **FILE, **COLUMNS, **DEVICE, "--by-stream /nowhere/x.csv": "cannot write: No such file"},
     "evaluate": {
         **FILE, **COLUMNS, **SEED, "--output /nowhere/x.json": "cannot write: No such file",
@@ -127,7 +155,8 @@ WRONG: dict[str, dict[str, object]] = {
     },
     "censor": {
         **FILE, **WRITE, **COLUMNS, **MISSING, **SEED,
-        "--hidden /nowhere/x.csv": "cannot write: No such file", "--hidden {here}/out.csv": "give two names",
+        "--hidden /nowhere/x.csv": "cannot write: No such file",
+        "--hidden {here}/out.csv": "which --output writes, too. Remedy: give another name",
     },
     "data": {
         **FOLDER, "elevator": ("railway", "railway"), "--from x": "takes no --from. Remedy",

@@ -20,7 +20,9 @@ def frame(**columns: object) -> pd.DataFrame:
 
 def test_names_and_defaults():
     table = pd.DataFrame({"driver": [7, 8, 7], "when": [1, 2, 3], "what": ["up", "down", "up"]})
-    with pytest.warns(DataNotice, match="taken to end at its last event; pass end=") as notices:
+    with pytest.warns(
+        DataNotice, match="taken to end at its last event, and nothing is imputed beyond; pass end="
+    ) as notices:
         streams = read_events(table, stream="driver", time="when", type="what")
     assert len(notices) == 1
     assert streams.ids == (7, 8)

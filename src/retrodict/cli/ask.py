@@ -14,6 +14,7 @@ from rich.table import Table
 from retrodict.cli import common
 from retrodict.errors import DataError
 from retrodict.events.atomic import atomic_file, check_writable
+from retrodict.events.io.files import cannot_read
 from retrodict.events.io.moments import on_axis
 from retrodict.events.stream_set import describe_types
 from retrodict.events.time_axis import TimeAxis
@@ -43,7 +44,10 @@ def ask(
     draws = draws / "draws.parquet" if draws.is_dir() else draws
     common.refuse_overwriting(draws, outputs={"--output": output})
     check_writable(output)
-    columns = read_columns(draws, sorted(_COLUMNS))
+    try:
+        columns = read_columns(draws, sorted(_COLUMNS))
+    except OSError as error:
+        raise cannot_read(draws, error) from error
     if not columns.keys() >= _COLUMNS:
         raise DataError("these are no draws", file=draws, remedy="give the folder OUTPUT.draws of 'impute'")
     frame = pd.DataFrame({name: columns[name] for name in _COLUMNS})

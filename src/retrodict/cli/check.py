@@ -20,12 +20,13 @@ from retrodict.models import Model
 from retrodict.models.device import find_device
 from retrodict.proposals import Proposal
 from retrodict.proposals.smoothers import smoothers_of
-from retrodict.smc.engines import place
+from retrodict.smc.engines import choose, place
 from retrodict.smc.options import Options
 
 if TYPE_CHECKING:
     from retrodict.evaluate.check import Check
 
+_PICTURES = (".png", ".pdf", ".svg")
 _MOST_ON_DEV, _SHARE, _LEAST_SECONDS = 200, 0.1, 2.0
 
 
@@ -81,6 +82,9 @@ def check(
 
     common.refuse_overwriting(file, incomplete, outputs={"--output": output, "--picture": picture})
     check_writable(output, picture)
+    if picture is not None and picture.suffix.lower() not in _PICTURES:
+        remedy = f"use one of {', '.join(_PICTURES)}"
+        raise WriteError(f"a picture cannot be written as {picture.suffix!r}", file=picture, remedy=remedy)
     find_device(device)
     streams = columns.read(file)
     lost = None if incomplete is None else columns.read(incomplete)
@@ -162,8 +166,12 @@ def _load(folder: Path, missing: list[str] | None, smoother: str | None, filteri
 
 
 def _placed(fitted: Proposal | Model, device: str, engine: str = "auto") -> Proposal | Model:
-    """On the device where 'impute' would run it."""
-    return place(fitted, device, engine, Options()) if isinstance(fitted, Proposal) else fitted.to(find_device(device))
+    """On the device where 'impute' would run it, if the engine can."""
+    if not isinstance(fitted, Proposal):
+        return fitted.to(find_device(device))
+    placed = place(fitted, device, engine, Options())
+    choose(engine, placed, Options())
+    return placed
 
 
 def _distances(rows: list[dict[str, Any]], scale: float, units: str) -> Table:

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from retrodict.decode.kernels import Floats, Ints
 from retrodict.decode.transport import Cost, Groups, align_groups, check_streams, count_types, group_by_type
 from retrodict.errors import DataError
+from retrodict.events.results import TIMES
 from retrodict.events.stream import EventStream
 from retrodict.events.stream_set import StreamSet
 
@@ -72,8 +73,11 @@ def on_axis_of(truth: StreamSet, imputed: StreamSet) -> StreamSet:
         has = ("dates", "numbers") if truth.axis.is_calendar else ("numbers", "dates")
         remedy = "give both as dates, or both as numbers"
         raise DataError(f"the truth has {has[0]} as times, the imputation {has[1]}", remedy=remedy)
-    both = truth.axis.unit is not None and imputed.axis.unit is not None
-    return imputed.with_axis(truth.axis) if both else imputed
+    if None in (truth.axis.unit, imputed.axis.unit):
+        return imputed
+    moved, own = imputed.with_axis(truth.axis), imputed.columns
+    intervals = {name: imputed.axis.convert(own[name], truth.axis) for name in TIMES if name in own}
+    return moved.replace(columns={**moved.columns, **intervals}, source=moved.source)
 
 
 def _same_streams(truth: StreamSet, imputed: StreamSet) -> tuple[StreamSet, StreamSet]:
