@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import sys
 
 import pytest
@@ -42,6 +43,22 @@ def test_a_fit_ends_with_a_check_on_dev_that_impute_repeats(folder):
     (folder / "model" / "smoother" / "check.json").write_text(json.dumps(kept | {"about": {"model": "another"}}))
     assert "the check after fitting" not in run(*arguments, str(folder / "c.parquet")).output
     (folder / "elsewhere.json").rename(folder / "model" / "smoother" / "check.json")
+
+
+def test_the_verdict_on_another_smoother_lies_with_it(folder):
+    streams = [str(folder / "model"), str(folder / "train.parquet")]
+    said = run("smoother", *streams, "-m", "cause=0.9", "--epochs", "1", "--name", "other").output
+    own, first = folder / "model" / "smoothers" / "other" / "check.json", folder / "model" / "smoother" / "check.json"
+    kept = json.loads(own.read_text())
+    assert f"check on 6 dev streams: {kept['verdict']}" in said
+    own.write_text(json.dumps(kept | {"verdict": "of the other"}))
+    words = ["impute", str(folder / "model"), str(folder / "incomplete.parquet"), "--particles", "10", "-o"]
+    assert "said: of the other" in run(*words, str(folder / "d.parquet"), "-m", "cause=0.9").output
+    assert (
+        f"said: {json.loads(first.read_text())['verdict']}"
+        in run(*words, str(folder / "e.parquet"), "-m", "cause=0.5").output
+    )
+    shutil.rmtree(folder / "model" / "smoothers")
 
 
 def test_check_says_what_to_trust_and_writes_it_down(folder):

@@ -175,7 +175,6 @@ def learn_mechanism(
 
     model = load_model(known)
     mechanism = parse_missing(missing, model.types or train.types, model.time_unit)
-
     proposal = Filtering(model, mechanism)
     with common.notes(), common.bar("learn", _ROUNDS, "rounds") as done:
 

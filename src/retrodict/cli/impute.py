@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -12,7 +13,7 @@ from retrodict.cli.decode import Cost, Output, write_answer
 from retrodict.cli.kept_check import repeat_verdict
 from retrodict.cli.proposal import choose_proposal
 from retrodict.cli.rates import show_sensitivity
-from retrodict.errors import ModelError
+from retrodict.errors import ModelError, SuspicionNotice
 from retrodict.events.atomic import check_folder
 from retrodict.events.io.write import check_output
 from retrodict.events.results import refuse_results
@@ -132,7 +133,10 @@ def impute(
         price = write_answer(posterior, cost, columns, output)
         if sensitivity:
             kept.append(f"{output} and {draws} are written; only what hangs on the missing rates was not found out")
-            show_sensitivity(compare(observed, proposal, price, posterior=posterior, **options))
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore", SuspicionNotice)  # the data are the same, and so are the notes
+                found = compare(observed, proposal, price, posterior=posterior, **options)
+            show_sensitivity(found)
 
 
 def _judge(posterior: Posterior) -> None:
