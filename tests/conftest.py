@@ -26,6 +26,7 @@ SLOW = (
     "tests/decode/test_flow.py",
     "tests/decode/test_local.py::test_moving_and_deleting",
     "tests/events/test_bombs.py",
+    "tests/events/test_what_goes_in_comes_back.py::test_2000_random_tables",
     "tests/experiments/test_results.py",
     "tests/experiments/test_tasks.py",
     "tests/models/test_bounds.py",

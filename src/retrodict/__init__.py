@@ -14,14 +14,16 @@ from retrodict.errors import (
     ModelError,
     RetrodictError,
     RunawayError,
+    SuspicionNotice,
     TrainingError,
     WriteError,
 )
-from retrodict.events.combine import combine
+from retrodict.events.combine import combine, fill
 from retrodict.events.io.read import read_events
 from retrodict.events.io.write import write_events
 from retrodict.events.stream import EventStream
 from retrodict.events.stream_set import StreamSet
+from retrodict.events.suspicion import suspicions
 from retrodict.missingness import (
     After,
     ByType,
@@ -46,17 +48,21 @@ from retrodict.smc.posterior import Posterior, load_posterior
 if TYPE_CHECKING:
     from retrodict.decode import consensus, transport
     from retrodict.evaluate import score
+    from retrodict.evaluate.check import check
+    from retrodict.report.sensitivity import sensitivity
     from retrodict.train.fitting import fit
     from retrodict.train.incomplete import fit_incomplete
     from retrodict.train.mechanism import learn_missing
 
 # Imported when first used: Lightning and Numba take seconds to load.
 _LATER = {
+    "check": "retrodict.evaluate.check",
     "consensus": "retrodict.decode",
     "fit": "retrodict.train.fitting",
     "fit_incomplete": "retrodict.train.incomplete",
     "learn_missing": "retrodict.train.mechanism",
     "score": "retrodict.evaluate",
+    "sensitivity": "retrodict.report.sensitivity",
     "transport": "retrodict.decode",
 }
 
@@ -88,13 +94,16 @@ __all__ = [
     "RunawayError",
     "Smoothing",
     "StreamSet",
+    "SuspicionNotice",
     "TimeVarying",
     "TrainingError",
     "Windows",
     "WriteError",
     "__version__",
+    "check",
     "combine",
     "consensus",
+    "fill",
     "fit",
     "fit_incomplete",
     "impute",
@@ -107,7 +116,9 @@ __all__ = [
     "read_missing",
     "save_model",
     "score",
+    "sensitivity",
     "simulate",
+    "suspicions",
     "sweep",
     "transport",
     "write_events",

@@ -91,5 +91,9 @@ class EngineNotice(UserWarning):
     """A faster engine could be used if it were installed: said once."""
 
 
+class SuspicionNotice(UserWarning):
+    """Something in the data, or learned from them, would mislead: with numbers and a remedy."""
+
+
 class DataNotice(UserWarning):
     """Something was assumed or repaired (rows sorted, an end taken from the last event): worth reading."""

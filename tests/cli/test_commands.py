@@ -13,7 +13,7 @@ from typer.testing import CliRunner
 
 import retrodict as rd
 from retrodict.cli import app, main
-from retrodict.cli.fit import LearnFrom
+from retrodict.cli.training import LearnFrom
 from retrodict.train import streams
 
 runner = CliRunner(env={"COLUMNS": "160", "TERM": "dumb"})
@@ -175,8 +175,8 @@ def test_fit_with_a_smoother_then_impute(tmp_path):
     filled = rd.read_events(imputed, types=["cause", "effect"])
     observed = rd.read_events(incomplete, types=["cause", "effect"])
     assert filled.keep(~filled.columns["imputed"].astype(bool)).num_events == observed.num_events
-    draws = pd.read_parquet(tmp_path / "imputed.draws.parquet")
-    assert list(draws.columns) == ["stream", "draw", "weight", "time", "type"]
+    draws = pd.read_parquet(tmp_path / "imputed.csv.draws" / "draws.parquet")
+    assert list(draws.columns) == ["stream", "draw", "weight", "time", "type", "code"]
     assert set(draws["type"]) == {"cause"}
     hidden, other = tmp_path / "hidden.csv", tmp_path / "filtered.csv"
     run("censor", str(tmp_path / "complete.parquet"), "-m", "cause=1", "-o", str(incomplete), "--hidden", str(hidden))
@@ -225,7 +225,7 @@ def test_a_yaml_file_says_what_goes_missing(trips, tmp_path):
     for more in ([], ["-m", str(spec)]):
         done = run("impute", model, *seen, *more, "-o", str(tmp_path / "filled.csv"), "--particles", "20")
         assert "imputed events" in done.output
-    draws = pd.read_parquet(tmp_path / "filled.draws.parquet")
+    draws = pd.read_parquet(tmp_path / "filled.csv.draws" / "draws.parquet")
     assert set(draws["type"]) <= {"pick-up"}
     assert draws["time"].between("2013-01-05T08:45Z", "2013-01-05T09:05Z").all()
     spec.write_text("mechanism: windows\ntypes: pick-up\nwindow: []")

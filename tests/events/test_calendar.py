@@ -161,10 +161,12 @@ def test_csv_in_a_zone_is_written_in_utc_and_reads_back(tmp_path):
     summer_and_winter = pd.to_datetime(["2013-01-01 06:00", "2013-07-01 06:00"]).tz_localize("Europe/Berlin")
     streams = read(summer_and_winter, unit="hour")
     write_events(streams, tmp_path / "a.csv")
-    again = read_events(tmp_path / "a.csv", unit="hour")
+    with pytest.warns(DataNotice, match="first event"):
+        again = read_events(tmp_path / "a.csv", unit="hour")
     assert again.axis.timezone == "UTC"
     assert np.array_equal(again.event_times, streams.event_times)
-    back = read_events(tmp_path / "a.csv", unit="hour", timezone="Europe/Berlin")
+    with pytest.warns(DataNotice, match="first event"):
+        back = read_events(tmp_path / "a.csv", unit="hour", timezone="Europe/Berlin")
     assert back.to_frame()["time"].tolist() == list(summer_and_winter)
 
 

@@ -20,7 +20,9 @@ def frame(**columns: object) -> pd.DataFrame:
 
 def test_names_and_defaults():
     table = pd.DataFrame({"driver": [7, 8, 7], "when": [1, 2, 3], "what": ["up", "down", "up"]})
-    with pytest.warns(DataNotice, match="taken to end at its last event; pass end=") as notices:
+    with pytest.warns(
+        DataNotice, match="taken to end at its last event, and nothing is imputed beyond; pass end="
+    ) as notices:
         streams = read_events(table, stream="driver", time="when", type="what")
     assert len(notices) == 1
     assert streams.ids == (7, 8)
@@ -45,7 +47,7 @@ def test_every_library_reads_alike(library):
 
 def test_rows_need_not_be_grouped_or_sorted():
     table = frame(stream=["b", "a", "b"], time=[3.0, 1.0, 2.0], type=["x", "y", "z"], end=[9.0, 9.0, 9.0], n=[0, 1, 2])
-    with pytest.warns(DataNotice, match="events of 1 stream was not in time order; sorted"):
+    with pytest.warns(DataNotice, match="the events of 1 stream were not in time order; sorted"):
         streams = read_events(table)
     assert streams.ids == ("b", "a")
     assert streams.event_times.tolist() == [2, 3, 1]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import warnings
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -228,3 +229,22 @@ def test_without_a_compiler_the_reference_is_used_and_that_is_said_once(monkeypa
     np.testing.assert_array_equal(ours.event_times, reference.event_times)
     with pytest.raises(rd.ModelError, match=r"no C\+\+ compiler was found"):
         rd.impute(observed, proposal, particles=5, engine="native")
+
+
+@pytest.mark.parametrize(
+    ("on_gpu", "on_cpu", "engine", "place"),
+    [
+        ("triton", "native", "auto", "cuda"),
+        ("torch", "native", "auto", "cpu"),
+        ("torch", "torch", "auto", "cuda"),
+        ("triton", "native", "native", "cpu"),
+        ("torch", "native", "torch", "cuda"),
+    ],
+)
+def test_auto_takes_the_gpu_unless_compiled_code_runs_on_the_cpu_alone(monkeypatch, on_gpu, on_cpu, engine, place):
+    moved = SimpleNamespace(to=lambda device: device)
+    chosen = {"cuda": SimpleNamespace(name=on_gpu), "cpu": SimpleNamespace(name=on_cpu)}
+    monkeypatch.setattr(engines, "find_device", lambda name: "cuda" if name == "auto" else name)
+    monkeypatch.setattr(engines, "choose", lambda name, proposal, options: chosen[proposal])
+    assert engines.place(moved, "auto", engine, None) == place
+    assert engines.place(moved, "cpu", engine, None) == "cpu"

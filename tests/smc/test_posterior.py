@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import warnings
-from dataclasses import fields
+from dataclasses import fields, replace
 
 import numpy as np
+import pandas as pd
 import pytest
 
 import retrodict as rd
+from retrodict.events.time_axis import TimeAxis
 from retrodict.smc.diagnostics import Diagnostics
 from retrodict.smc.guesses import Guesses
 
@@ -164,3 +166,44 @@ def test_arviz_gets_counts_and_times_of_every_draw(posterior):
     assert np.isnan(first).mean() == pytest.approx(0.2, abs=0.03)
     np.testing.assert_array_equal(data.constant_data["log_evidence"], [-1.0, -2.0])
     assert len(arviz.summary(data, var_names=["count"])) == 4
+
+
+@pytest.mark.parametrize("zone", [None, "America/Denver", "-07:00"])
+def test_dates_gave_zeros_or_a_raw_numpy_error(posterior, zone):
+    """Time 0 is 06:00 UTC (or naive), and the unit is an hour."""
+    origin = pd.Timestamp("2013-07-01 06:00")
+    dated = replace(posterior, observed=posterior.observed.replace(axis=TimeAxis("hour", origin.value, zone)))
+    local = origin if zone is None else origin.tz_localize("UTC").tz_convert(zone)
+    edges = [local + pd.Timedelta(hours=h) for h in (2.0, 3.0)]
+    naive = [edge.tz_localize(None) for edge in edges]
+    forms = [edges, [edge.isoformat() for edge in edges], [edge.to_pydatetime() for edge in edges], naive]
+    forms += [[str(edge) for edge in naive], [np.datetime64(edge) for edge in naive], [2.0, 3.0]]
+    for start, end in forms:
+        np.testing.assert_allclose(dated.expected_count(0, start, end), posterior.expected_count(0, 2.0, 3.0))
+        np.testing.assert_allclose(dated.probability("b", start, end), posterior.probability("b", 2.0, 3.0))
+        np.testing.assert_allclose(dated.intensity([start, end]), posterior.intensity([2.0, 3.0]))
+        np.testing.assert_array_equal(dated.distinct_histories(end), posterior.distinct_histories(3.0))
+    until = local + pd.Timedelta(hours=6)
+    assert dated.forecast(until)[0] == dated.forecast(6.0)[0]
+    np.testing.assert_allclose(dated.intensity(pd.DatetimeIndex(edges)), posterior.intensity([2.0, 3.0]))
+    with pytest.raises(rd.DataError, match="start=: cannot read 'at noon' as a time"):
+        dated.probability(start="at noon")
+    with pytest.raises(rd.DataError, match="end= is a date, but the streams have plain numbers as times"):
+        posterior.probability(end=until)
+    frame = dated.consensus(1.0).to_frame().dropna(subset="time")
+    assert len(frame)
+    assert str(frame["earliest"].dtype).startswith("datetime64[")
+    assert ((frame["earliest"] <= frame["time"]) & (frame["time"] <= frame["latest"])).all()
+    assert str(dated.consensus(1.0).to_frame("polars")["latest"].dtype).startswith("Datetime")
+
+
+def test_integral_raised_a_raw_type_error():
+    filtering = rd.Filtering(rd.Hawkes([0.2, 0.1], [[0.0, 0.9], [0.0, 0.0]], 2.0), rd.ByType([1.0, 0.0]))
+    stream = rd.EventStream([3.0, 7.0], [1, 1], end=10.0)
+    four, eight = (
+        rd.impute(stream, filtering, 20, integral=rule) for rule in (rd.GaussLegendre(4), rd.GaussLegendre(8))
+    )
+    np.testing.assert_allclose(four.log_evidence, eight.log_evidence, atol=1e-3)
+    for wrong in ("simpson", rd.GaussLegendre, 4):
+        with pytest.raises(rd.ModelError, match=r"integral must be a rule such as rd.GaussLegendre\(8\)"):
+            rd.impute(stream, filtering, 20, integral=wrong)

@@ -13,15 +13,22 @@ from rich.markup import escape
 from retrodict._limits import limits
 from retrodict._version import __version__
 from retrodict.cli import common
+from retrodict.cli.ask import ask
 from retrodict.cli.censor import censor
+from retrodict.cli.check import check
 from retrodict.cli.data import data
+from retrodict.cli.decode import decode
 from retrodict.cli.demo import demo
 from retrodict.cli.describe import describe
 from retrodict.cli.doctor import doctor
 from retrodict.cli.evaluate import evaluate
 from retrodict.cli.fit import fit
+from retrodict.cli.fit_incomplete import fit_incomplete
 from retrodict.cli.impute import impute
+from retrodict.cli.learn_missing import learn_missing
+from retrodict.cli.score import score
 from retrodict.cli.simulate import simulate
+from retrodict.cli.smoother import smoother
 from retrodict.errors import RetrodictError
 
 app = typer.Typer(
@@ -30,8 +37,14 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-for command in (describe, fit, impute, evaluate, simulate, censor, data, demo, doctor):
-    app.command()(common.as_command(command))
+PANELS = {
+    "Main steps": (describe, fit, check, impute, evaluate),
+    "Further steps": (ask, smoother, decode, score, fit_incomplete, learn_missing),
+    "To try things on": (simulate, censor, data, demo, doctor),
+}
+for panel, commands in PANELS.items():
+    for command in commands:
+        app.command(rich_help_panel=panel)(common.as_command(command))
 
 
 @app.callback(invoke_without_command=True)

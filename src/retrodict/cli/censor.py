@@ -8,8 +8,7 @@ from typing import Annotated
 import typer
 
 from retrodict.cli import common
-from retrodict.errors import DataError
-from retrodict.events.io.files import find_format
+from retrodict.events.io.write import check_output, write_events
 from retrodict.missingness.spec import parse_missing
 
 
@@ -39,15 +38,12 @@ def censor(
 
       retrodict censor trips.csv -m outages.yaml -o observed.csv
     """
-    for path in (output, hidden):
-        if path is not None:
-            find_format(path, None)
-    if hidden is not None and hidden.absolute() == output.absolute():
-        raise DataError("observed and hidden events would go into the same file", file=output, remedy="give two names")
+    check_output(output, hidden)
+    common.refuse_overwriting(file, outputs={"--output": output, "--hidden": hidden})
     streams = columns.read(file)
     observed, gone = parse_missing(missing, streams.types, streams.axis.unit).censor(streams, seed)
-    columns.write(observed, output)
+    write_events(observed, output)
     common.wrote(output, f"{observed.num_events:,} observed events of {streams.num_events:,}")
     if hidden is not None:
-        columns.write(gone, hidden)
+        write_events(gone, hidden)
         common.wrote(hidden, f"{gone.num_events:,} hidden events")

@@ -4,40 +4,58 @@ from __future__ import annotations
 
 import functools
 import inspect
+import math
 import re
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, ClassVar
 
 import typer
 from rich.console import Console
 from rich.markup import escape
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
-from retrodict.errors import DataNotice, EngineNotice, ModelError
+from retrodict.errors import DataError, DataNotice, EngineNotice, ModelError, SuspicionNotice
 from retrodict.events.io.read import read_events
-from retrodict.events.io.write import write_events
 from retrodict.events.stream_set import StreamSet
+from retrodict.events.time_axis import TimeAxis
 
 out = Console()
 err = Console(stderr=True)
 
 File = Annotated[Path, typer.Argument(help="Events: .csv, .parquet, .jsonl (also .gz), EasyTPP .json, old .pkl.")]
+Folder = Annotated[Path, typer.Argument(help="Folder that 'retrodict fit' wrote.")]
+Device = Annotated[str, typer.Option(help="auto, cpu or cuda.")]
 Seed = Annotated[int, typer.Option(help="Same seed, same result.", min=0)]
-_COLUMNS = {
-    "stream": "Column that names the stream of an event ('stream').",
-    "time": "Column of times or dates ('time').",
-    "type": "Column of event types ('type').",
-    "start": "When streams start: a column, a number or a date.",
-    "end": "Until when streams were watched: a column, a number or a date.",
-    "unit": "Unit of time: second, minute, hour, day ...",
-    "timezone": "Zone of dates that have none, e.g. Europe/Paris.",
-}
 
 
-class Columns(dict[str, Any]):
-    """The options of every command that reads a table: the names in ``_COLUMNS``, each None unless given."""
+class Options(dict[str, Any]):
+    """Options that several commands share; a command takes them all as one argument of this class.
+
+    ``OPTIONS`` has, for each, what Typer is told and the default.
+    """
+
+    OPTIONS: ClassVar[Mapping[str, tuple[Any, Any]]] = {}
+
+
+def _column(text: str) -> tuple[Any, None]:
+    return Annotated[str | None, typer.Option(help=text, rich_help_panel="Columns and time")], None
+
+
+class Columns(Options):
+    """The options of every command that reads a table, each None unless given."""
+
+    OPTIONS: ClassVar[Mapping[str, tuple[Any, Any]]] = {
+        "stream": _column("Column that names the stream of an event ('stream')."),
+        "time": _column("Column of times or dates ('time')."),
+        "type": _column("Column of event types ('type')."),
+        "start": _column("When streams start: a column, a number or a date."),
+        "end": _column("Until when streams were watched: a column, a number or a date."),
+        "unit": _column("Unit of time: second, minute, hour, day ..."),
+        "timezone": _column("Zone of dates that have none, e.g. Europe/Paris."),
+    }
 
     def read(self, file: Path) -> StreamSet:
         """Read events, showing notices as notes."""
@@ -45,9 +63,26 @@ class Columns(dict[str, Any]):
         with notes():
             return read_events(file, **given)
 
-    def write(self, streams: StreamSet, file: Path) -> None:
-        """Write events under the column names that the user's own table has."""
-        write_events(streams, file, stream=self["stream"], time=self["time"], type=self["type"])
+    def units_in(self, axis: TimeAxis) -> float:
+        """How many of the axis's units one unit of --unit is; 1 where it was not given."""
+        return 1.0 if self["unit"] in (None, axis.unit) else TimeAxis(self["unit"]).units_in(axis)
+
+    def unit_of(self, axis: TimeAxis, model: str | None = None) -> str:
+        """The unit in which the user gives and is told times, in words: --unit, else the axis's or the model's."""
+        unit = self["unit"] or axis.unit or model
+        return f"{unit}s" if unit else "units of time"
+
+
+def refuse_overwriting(*inputs: Path | None, outputs: Mapping[str, Path | Sequence[Path] | None]) -> None:
+    """Refuse outputs (by option) that would replace a file that is read, or each other."""
+    seen = {path.resolve(): "is read" for path in inputs if path is not None}
+    for option, paths in outputs.items():
+        for path in (paths,) if isinstance(paths, Path) else paths or ():
+            used = seen.get(path.resolve())
+            if used is not None:
+                remedy = "give another name"
+                raise DataError(f"{option} would replace this file, which {used}", file=path, remedy=remedy)
+            seen[path.resolve()] = f"{option} writes, too"
 
 
 def _bound(value: str | None) -> str | float | None:
@@ -60,13 +95,22 @@ def _bound(value: str | None) -> str | float | None:
         return value
 
 
+# Advice that no command can follow, up to the end of its clause.
+_PYTHON_ONLY = re.compile(
+    r"(?:[,;]| \()? ?(?:or )?(?:stream=False|(?:pass |add it to )(?:both )?(?:types|format)=)[^.;)]*\)?"
+)
+
+
 def in_options(text: str) -> str:
     """A message that speaks of Python arguments, in the words of the command line."""
-    text = text.replace("resume=False", "--restart").replace("source=", "--from")
+    text = text.replace("resume=False", "--restart").replace("source=", "--from").replace("num_events=", "--events")
+    text = _PYTHON_ONLY.sub("", text)
     text = re.sub(r"raise the limit: limits\((\w+)=(\d+)\)", r"raise the limit: retrodict --limit \1=\2 ...", text)
-    text = re.sub(r"\b(max_events|batch_size)\b", lambda name: "--" + name[0].replace("_", "-"), text)
-    names = "stream|time|type|start|end|unit|timezone|dev"
-    return re.sub(rf"\b({names})=(?=\S)", r"--\1 ", re.sub(rf"\b({names})=(?=\s|$)", r"--\1", text))
+    words = "max_events|batch_size|learning_rate|learn_from|num_events"
+    text = re.sub(rf"(?<!-)\b({words})\b", lambda name: "--" + name[0].replace("_", "-"), text)
+    names = "stream|time|type|start|end|unit|timezone|dev|engine|device|cost|learn-from"
+    text = re.sub(rf"(?:--|\b)({names})=['\"]?([\w/:+.-]*[\w/:+-])['\"]?", r"--\1 \2", text)
+    return re.sub(rf"(?:--|\b)({names})=(\"\.\.\.\")?", r"--\1", text)
 
 
 def read_limit(text: str) -> tuple[str, float]:
@@ -79,26 +123,29 @@ def read_limit(text: str) -> tuple[str, float]:
 
 
 def as_command(function: Callable[..., None]) -> Callable[..., None]:
-    """The function for Typer: with the options of ``Columns`` where it takes ``columns``, and interruptible.
+    """The function for Typer: with every option of the ``Options`` that it takes, and interruptible.
 
     An interrupt (Ctrl-C, SIGTERM) ends the command in words: nothing is ever half written.
     """
     signature = inspect.signature(function, eval_str=True)
-    parameters = [p for p in signature.parameters.values() if p.name != "columns"]
-    names = _COLUMNS if "columns" in signature.parameters else {}
-    for name, text in names.items():
-        option = Annotated[str | None, typer.Option(help=text, rich_help_panel="Columns and time")]
-        parameters.append(inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=None, annotation=option))
+    groups = {
+        p.name: p.annotation
+        for p in signature.parameters.values()
+        if isinstance(p.annotation, type) and issubclass(p.annotation, Options)
+    }
+    parameters = [p for p in signature.parameters.values() if p.name not in groups]
+    for group in groups.values():
+        for name, (option, default) in group.OPTIONS.items():
+            parameters.append(
+                inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=option)
+            )
 
     @functools.wraps(function)
     def run(**options: Any) -> None:
-        if names:
-            options["columns"] = Columns({name: options.pop(name) for name in names})
-        try:
+        for argument, group in groups.items():
+            options[argument] = group({name: options.pop(name) for name in group.OPTIONS})
+        with when_interrupted(lambda: "files that were not finished are as they were: run the same command again"):
             function(**options)
-        except KeyboardInterrupt:
-            err.print("[yellow]interrupted[/]: files that were not finished are as they were before")
-            raise typer.Exit(130) from None
 
     run.__signature__ = signature.replace(parameters=parameters)  # type: ignore[attr-defined]
     run.__annotations__ = {p.name: p.annotation for p in parameters}
@@ -106,19 +153,50 @@ def as_command(function: Callable[..., None]) -> Callable[..., None]:
 
 
 @contextmanager
+def when_interrupted(kept: Callable[[], str]) -> Iterator[None]:
+    """An interrupt ends the command with what was kept and how to go on."""
+    try:
+        yield
+    except KeyboardInterrupt:
+        err.print(f"[yellow]interrupted[/]: {escape(kept())}", soft_wrap=True, highlight=False)
+        raise typer.Exit(130) from None
+
+
+@contextmanager
+def bar(what: str, total: int, unit: str = "streams") -> Iterator[Callable[[int], None]]:
+    """A bar with the time left, on a terminal; what it gives is to be called with the number done."""
+    columns = (TextColumn(f"[bold]{what}[/]"), BarColumn(), MofNCompleteColumn(), TextColumn(unit))
+    shown = Progress(*columns, TimeRemainingColumn(), TextColumn("left"), console=err, disable=not err.is_terminal)
+    with shown:
+        task = shown.add_task(what, total=total)
+        yield lambda done: shown.update(task, completed=done)
+
+
+def refuse_unless_positive(value: float | None, option: str) -> None:
+    """Refuse an option that must be a positive number."""
+    if value is not None and not 0 < value < math.inf:
+        raise ModelError(f"{option} must be a positive number, but is {value:g}.")
+
+
+@contextmanager
 def notes() -> Iterator[None]:
     """Show what was assumed or repaired as notes on standard error."""
     with warnings.catch_warnings(record=True) as caught:
-        for kind in (DataNotice, EngineNotice):
+        for kind in (DataNotice, EngineNotice, SuspicionNotice):
             warnings.simplefilter("always", kind)
         try:
             yield
         finally:
-            for warning in caught:
-                if issubclass(warning.category, DataNotice | EngineNotice):
-                    err.print(f"[yellow]note:[/] {escape(in_options(str(warning.message)))}", soft_wrap=True)
+            for warning in {str(warning.message): warning for warning in caught}.values():
+                if issubclass(warning.category, DataNotice | EngineNotice | SuspicionNotice):
+                    note(in_options(str(warning.message)))
                 else:
                     warnings.warn_explicit(warning.message, warning.category, warning.filename, warning.lineno)
+
+
+def note(text: str) -> None:
+    """Say something worth knowing."""
+    err.print(f"[yellow]note:[/] {escape(text)}", soft_wrap=True, highlight=False)
 
 
 def wrote(path: Path, what: str) -> None:

@@ -11,7 +11,7 @@ import typer
 from rich.table import Table
 
 from retrodict.cli import common
-from retrodict.events.atomic import make_folder
+from retrodict.events.atomic import check_folder, make_folder
 from retrodict.events.combine import fill
 from retrodict.events.io.write import write_events
 from retrodict.events.stream import EventStream
@@ -39,6 +39,7 @@ def demo(
     from retrodict.smc.impute import impute
 
     say = common.out.print
+    check_folder(output)
     smoother = flights_smoother()
     train, _, test = sample_splits(flights_sample())
     test = test[:streams]
@@ -50,16 +51,17 @@ def demo(
     answers: dict[str, StreamSet] = {"predict nothing": hidden.keep(np.zeros(hidden.num_events, bool))}
     answers["median flight before each arrival"] = _median_rule(train, observed)
     runs = {"particle filtering": Filtering(smoother.model, smoother.given_missingness), "particle smoothing": smoother}
-    for name, proposal in runs.items():
-        begin = time.perf_counter()
-        posterior = impute(observed, proposal, particles, seed)
-        seconds = time.perf_counter() - begin
-        say(
-            f"[bold]2. Impute[/]  {name}: {particles} particles a stream in {seconds:.1f} s, "
-            f"{posterior.expected_count().sum():,.1f} missing events expected, "
-            f"effective sample size {np.nanmean(posterior.diagnostics.ess):.0f} on average"
-        )
-        answers[name] = posterior.consensus(_COST)
+    with common.notes():
+        for name, proposal in runs.items():
+            begin = time.perf_counter()
+            posterior = impute(observed, proposal, particles, seed)
+            seconds = time.perf_counter() - begin
+            say(
+                f"[bold]2. Impute[/]  {name}: {particles} particles a stream in {seconds:.1f} s, "
+                f"{posterior.expected_count().sum():,.1f} missing events expected, "
+                f"effective sample size {np.nanmean(posterior.diagnostics.ess):.0f} on average"
+            )
+            answers[name] = posterior.consensus(_COST)
     table = Table("", title="against the truth", title_justify="left")
     for heading in ("distance an event (h)", "recall", "precision", "F1"):
         table.add_column(heading, justify="right")

@@ -8,6 +8,7 @@ from rich.table import Table
 
 from retrodict.cli import common
 from retrodict.events.stream_set import StreamSet
+from retrodict.events.suspicion import beyond_edges, suspicions
 
 
 def describe(file: common.File, columns: common.Columns) -> None:
@@ -20,6 +21,8 @@ def describe(file: common.File, columns: common.Columns) -> None:
     streams = columns.read(file)
     common.out.print(_overview(streams))
     common.out.print(_types(streams))
+    for found in suspicions(streams) + [edge for edge in beyond_edges(streams) if edge.kind == "start"]:
+        common.err.print(f"[yellow]note:[/] {escape(common.in_options(str(found)))}", soft_wrap=True, highlight=False)
 
 
 def _overview(streams: StreamSet) -> Table:

@@ -11,7 +11,8 @@ from rich.markup import escape
 from rich.table import Table
 
 from retrodict.cli import common
-from retrodict.events.atomic import write_json
+from retrodict.events.atomic import check_writable, write_json
+from retrodict.events.results import marks
 from retrodict.events.stream_set import StreamSet
 
 
@@ -19,10 +20,14 @@ def evaluate(
     truth: Annotated[Path, typer.Argument(help="The events that were really missing (as 'censor --hidden' writes).")],
     imputed: Annotated[Path, typer.Argument(help="What 'retrodict impute' wrote, or any file of imputed events.")],
     cost: Annotated[
-        list[float] | None, typer.Option(help="Cost of an event too many or too few, in time moved; may be repeated.")
+        list[float] | None,
+        typer.Option(
+            help="Cost of an event too many or too few, in time moved (in --unit); may be repeated. Intervals and "
+            "types are scored at the first, by default impute's: half a gap."
+        ),
     ] = None,
     tolerance: Annotated[
-        float | None, typer.Option(help="How far off in time an event may be to count as found.")
+        float | None, typer.Option(help="How far off in time an event may be (in --unit) to count as found.")
     ] = None,
     against: Annotated[Path | None, typer.Option(help="Another file of imputed events to compare with.")] = None,
     output: Annotated[Path | None, typer.Option("--output", "-o", help="Also write all scores as JSON.")] = None,
@@ -32,8 +37,9 @@ def evaluate(
 ) -> None:
     """Score imputed events against the truth: optimal transport distance and its two terms, recall and precision.
 
-    In a file with a column 'imputed' only the events marked in it count. With --against, the distances of the two files
-    are compared stream by stream with a paired permutation test.
+    In a file with a column 'imputed' only the events marked in it count, and a stream that TRUTH lacks is one in which
+    nothing was missing. With --against, the distances of the two files are compared stream by stream with a paired
+    permutation test.
 
     [bold]Examples[/]
 
@@ -42,24 +48,32 @@ def evaluate(
       retrodict evaluate hidden.csv smoothed.csv --against filtered.csv -o scores.json
     """
     from retrodict.evaluate import paired_permutation_test, score
+    from retrodict.evaluate.matching import on_axis_of
+    from retrodict.evaluate.scores import INTERVAL_LEVEL, half_a_gap
 
-    actual, guess = columns.read(truth), _only_imputed(columns.read(imputed))
-    gap = 0.5 * float(np.sum(actual.durations)) / max(actual.num_events + len(actual), 1) or 1.0
-    costs = cost or [gap / 4, gap, 4 * gap]
+    check_writable(output)
+    common.refuse_overwriting(truth, imputed, against, outputs={"--output": output})
+    actual = columns.read(truth)
+    table = on_axis_of(actual, columns.read(imputed))
+    guess, units = _only_imputed(table), columns.unit_of(actual.axis)
+    gap = half_a_gap(table, table.num_events - guess.num_events + actual.num_events)  # impute's default cost
+    costs = cost or [gap, gap / 4, 4 * gap]  # intervals are those of the first
     result = score(actual, guess, costs, gap if tolerance is None else tolerance)
     report = result.to_dict()
-    common.out.print(_transport(report))
-    common.out.print(_by_type(report, result.types))
+    common.out.print(_transport(report, units))
+    common.out.print(_by_type(report, result.types, units))
     events = report["events"]
     common.out.print(
-        f"within {events['tolerance']:.4g}: recall {events['recall']:.3f}, precision {events['precision']:.3f}, "
-        f"F1 {events['f1']:.3f}; {report['counts']['bias']:+.2f} events a stream too many, off by "
-        f"{report['counts']['mean_absolute']:.2f} on average"
+        f"within {events['tolerance']:.4g} {units}: recall {events['recall']:.3f}, "
+        f"precision {events['precision']:.3f}, F1 {events['f1']:.3f}; "
+        f"{report['counts']['bias']:+.2f} events a stream too many, "
+        f"off by {report['counts']['mean_absolute']:.2f} on average"
     )
     if result.coverage is not None:
         covered = result.coverage
         common.out.print(
-            f"{covered.covered:.1%} of the intervals hold the true time (mean width {covered.mean_width:.4g})"
+            f"at cost {covered.cost.insert:.4g} {units}: {covered.covered:.1%} of the intervals hold the true time, of "
+            f"which {INTERVAL_LEVEL:.0%} should ({covered.aligned} events, mean width {covered.mean_width:.4g} {units})"
         )
     if against is not None:
         other = score(actual, _only_imputed(columns.read(against)), costs, result.events.tolerance)
@@ -68,7 +82,7 @@ def evaluate(
             test = paired_permutation_test(ours.distance_by_stream, theirs.distance_by_stream, seed=seed)
             report["against"].append(test._asdict() | {"cost": ours.cost.insert})
             common.out.print(
-                f"at cost {ours.cost.insert:.4g}: {escape(imputed.name)} less {escape(against.name)} is "
+                f"at cost {ours.cost.insert:.4g} {units}: {escape(imputed.name)} less {escape(against.name)} is "
                 f"{test.difference:+.4g} a stream (p = {test.p_value:.2g})"
             )
     if output is not None:
@@ -77,29 +91,29 @@ def evaluate(
 
 
 def _only_imputed(streams: StreamSet) -> StreamSet:
-    marks = streams.columns.get("imputed")
-    return streams if marks is None else streams.keep(np.isin(marks.astype(str), ("True", "true", "1", "1.0")))
+    column = streams.columns.get("imputed")
+    return streams if column is None else streams.keep(marks(column))
 
 
-def _transport(report: dict) -> Table:
-    table = Table("cost", title="distance to the truth, per missing event", title_justify="left")
-    for heading in ("distance", "edits", "time moved"):
+def _transport(report: dict, units: str) -> Table:
+    table = Table("cost", title=f"distance to the truth, per missing event, in {units}", title_justify="left")
+    for heading in ("distance", "predict nothing", "edits", "time moved"):
         table.add_column(heading, justify="right")
-    for row in report["transport"]:
-        numbers = (row["distance_per_event"], row["edits_per_event"], row["moved_per_event"])
+    for row in sorted(report["transport"], key=lambda row: row["insert_cost"]):
+        numbers = [row[f"{name}_per_event"] for name in ("distance", "nothing", "edits", "moved")]
         table.add_row(f"{row['insert_cost']:.4g}", *(f"{x:.4f}" for x in numbers))
     return table
 
 
-def _by_type(report: dict, types: tuple[str, ...]) -> Table:
-    """Each type that is missing or imputed at all, at the middle cost."""
-    middle = report["transport"][len(report["transport"]) // 2]
-    table = Table(title=f"by type, at cost {middle['insert_cost']:.4g}", title_justify="left")
+def _by_type(report: dict, types: tuple[str, ...], units: str) -> Table:
+    """Each type that is missing or imputed at all, at the first cost."""
+    first = report["transport"][0]
+    table = Table(title=f"by type, at cost {first['insert_cost']:.4g} {units}", title_justify="left")
     table.add_column("type", overflow="fold", min_width=18)
     for heading in ("missing", "imputed", "distance", "edits", "moved", "F1"):
         table.add_column(heading, justify="right", overflow="fold")
     for name in types:
-        row, found = middle["by_type"][name], report["events"]["by_type"][name]
+        row, found = first["by_type"][name], report["events"]["by_type"][name]
         if row["missing"] or found["imputed"]:
             numbers = [row[key] for key in ("distance_per_event", "edits_per_event", "moved_per_event")]
             numbers.append(found["f1"])

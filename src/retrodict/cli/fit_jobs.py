@@ -1,23 +1,31 @@
-"""What ``retrodict fit`` can do: fit a model, train its smoother, learn from incomplete streams."""
+"""What the commands that train do: fit a model, train its smoothers, learn from incomplete streams."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any
 
-import typer
-
 from retrodict.cli import common
+from retrodict.cli.rates import show_rates
 from retrodict.errors import ModelError, WriteError
+from retrodict.events.plain import read_json
 from retrodict.events.stream_set import StreamSet
+from retrodict.events.suspicion import refuse_unix_time
+from retrodict.missingness.base import Missingness
 from retrodict.missingness.spec import parse_missing
 from retrodict.models import MODELS, Model, NeuralHawkes
+from retrodict.proposals import Smoothing
+from retrodict.proposals.smoothers import claim, in_words, place_for, smoothers_of
 
-SMOOTHER = "smoother"  # the folder, inside the model's, of the proposal trained for it
 Maker = Callable[[StreamSet], Model]
+Settings = Mapping[str, Any]
+_GO_ON = "the same command goes on after the last whole epoch"
+_ROUNDS = 30  # of EM, for a mechanism
 
 
 def maker(kind: str, hidden: int | None) -> Maker:
@@ -29,9 +37,59 @@ def maker(kind: str, hidden: int | None) -> Maker:
     return partial(NeuralHawkes.from_streams, hidden_size=hidden)
 
 
-def fit_model(
-    make: Maker, streams: tuple[StreamSet, StreamSet | None], output: Path, settings: dict[str, Any]
-) -> Model:
+def read(
+    columns: common.Columns, *files: Path | None, types: Sequence[str] | None = None, more: Sequence[str] | None = None
+) -> Any:
+    """The streams of each file (None where there is none), over ``types``, or those of all files and ``more``."""
+    found = [None if file is None else columns.read(file) for file in files]
+    for streams in found:
+        if streams is not None:
+            refuse_unix_time(streams)
+    seen = [name for streams in found if streams is not None for name in streams.types]
+    if types is None:
+        types = list(dict.fromkeys([*seen, *(more or ())]))
+    return [None if streams is None else streams.with_types(types) for streams in found]
+
+
+class Clock:
+    """Divides the seconds that a command was given among its steps."""
+
+    def __init__(self, seconds: float | None) -> None:
+        self.end = None if seconds is None else time.monotonic() + seconds
+
+    def share(self, parts: int) -> dict[str, float | None]:
+        """The setting ``seconds`` of a step: an equal part of the time that is left."""
+        return {"seconds": None if self.end is None else max(self.end - time.monotonic(), 1e-3) / parts}
+
+
+@dataclass(frozen=True)
+class Smoother:
+    """A smoother to train: for which mechanism (and how that was written), in what form, and where."""
+
+    mechanism: Missingness
+    written: Sequence[str]
+    mixing: int | None
+    learn_from: str
+    name: str | None = None
+
+    def make(self, model: Model, seed: int = 0) -> Smoothing:
+        """The proposal before training."""
+        import torch
+
+        with torch.random.fork_rng(devices=[]):
+            torch.manual_seed(seed)
+            return Smoothing(model, self.mechanism, mixing=self.mixing)
+
+
+def rehearse(make: Maker, train: StreamSet, smoother: Smoother) -> None:
+    """Make what will be trained, so that whatever cannot be is refused before the model is."""
+    import torch
+
+    with torch.random.fork_rng(devices=[]):
+        smoother.make(make(train))
+
+
+def fit_model(make: Maker, streams: tuple[StreamSet, StreamSet | None], output: Path, settings: Settings) -> Model:
     """Fit a model to complete training streams, with their dev streams, into the folder."""
     from retrodict.train.fitting import fit
 
@@ -45,50 +103,66 @@ def fit_model(
 
 def fit_smoother(
     model: Model,
-    missing: list[str],
-    mixing: int | None,
+    smoother: Smoother,
     streams: tuple[StreamSet, StreamSet | None],
-    output: Path,
-    settings: dict[str, Any],
-) -> None:
-    """Train a smoothing proposal for the model into the folder ``smoother``."""
-    import torch
+    folder: Path,
+    settings: Settings,
+    stages: list[Path],
+) -> Smoothing:
+    """Train a smoothing proposal for the model into its place in the model's folder."""
+    from retrodict.train.fitting import check_data, fit
 
-    from retrodict.proposals import Smoothing
-    from retrodict.train.fitting import fit
-
-    mechanism = parse_missing(missing, model.types or streams[0].types, model.time_unit)
-    with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(settings["seed"])
-        proposal = Smoothing(model, mechanism, mixing=mixing)
+    check_data(*streams, settings["seed"])
+    place = place_for(folder, model, smoother.mechanism, smoother.name, smoother.written)
+    resume = claim(place, model, smoother.mechanism, settings["resume"])
+    if settings["resume"] and not resume:
+        common.note(f"what is in {place} was trained for another model, or is damaged: the smoother is trained anew")
+    stages.append(place)
+    proposal = smoother.make(model, settings["seed"])
     with common.notes():
-        fit(proposal, *streams, directory=output / SMOOTHER, **settings)
+        own = {**settings, "resume": resume, "learn_from": smoother.learn_from}
+        fit(proposal, *streams, directory=place, **own)
     record = proposal.training_record
     dev = "streams drawn in place of dev" if record["learn_from"] == "model" else "dev"
     score = f"log q {record['dev_log_likelihood_per_event']:.4f} nats per missing event on {dev}"
-    common.wrote(output / SMOOTHER, f"smoother, {score} ({_effort(record)})")
+    common.wrote(place, f"smoother for {in_words(smoother.mechanism)}, {score} ({_effort(record)})")
+    return proposal
+
+
+def warn_of_stale(folder: Path, model: Model) -> None:
+    """Name the smoothers in the folder that were trained for a model that is no longer there."""
+    for kept in smoothers_of(folder, model):
+        if kept.is_stale:
+            common.note(
+                f"the smoother in {kept.path} was trained for the model that was here before, and will be refused from "
+                f"now on: train it again with 'retrodict smoother {folder} FILE --missing ...', or delete it"
+            )
 
 
 def fit_incomplete(
     make: Maker,
     streams: tuple[StreamSet, StreamSet | None, StreamSet | None],
-    missing: list[str],
+    mechanism: Missingness,
     output: Path,
-    settings: dict[str, Any],
-) -> None:
+    settings: Settings,
+) -> Model:
     """Monte Carlo EM on incomplete streams, with their dev streams and complete ones."""
     from retrodict.train.incomplete import fit_incomplete as run
 
     train, dev, complete = streams
-    mechanism = parse_missing(missing, train.types, train.axis.unit)
     with common.notes():
         fitted = run(make, train, mechanism, dev, complete=complete, directory=output, **settings)
+    if fitted.rates is not None:
+        show_rates(fitted.rates)
     best = min(fitted.history, key=lambda row: row["dev_loss"])
+    done, epochs = len(fitted.history), settings["epochs"]
+    rest = "" if settings["seconds"] is None or done >= epochs else f"; {_GO_ON} if --seconds ended it"
     common.wrote(
         output,
         f"{fitted.model.kind} model and smoother from incomplete streams, log evidence {-best['dev_loss']:.4f} nats "
-        f"per observed event on dev (best epoch {int(best['epoch']) + 1} of {len(fitted.history)})",
+        f"per observed event on dev (best epoch {int(best['epoch']) + 1} of {done}{rest})",
     )
+    return fitted.model
 
 
 def learn_mechanism(
@@ -101,32 +175,61 @@ def learn_mechanism(
 
     model = load_model(known)
     mechanism = parse_missing(missing, model.types or train.types, model.time_unit)
-
-    def say(number: int, evidence: float) -> None:
-        common.err.print(f"round {number + 1}: log evidence {evidence:.4f} nats per observed event", highlight=False)
-
     proposal = Filtering(model, mechanism)
-    with common.notes():
-        learned = learn_missing(proposal, train, directory=output, progress=say, seed=seed, resume=resume)
+    with common.notes(), common.bar("learn", _ROUNDS, "rounds") as done:
+
+        def say(number: int, evidence: float) -> None:
+            done(number + 1)
+            text = f"round {number + 1}: log evidence {evidence:.4f} nats per observed event"
+            common.err.print(text, highlight=False)
+
+        more: dict[str, Any] = {"rounds": _ROUNDS, "seed": seed, "resume": resume}
+        learned = learn_missing(proposal, train, directory=output, progress=say, **more)
+    if learned.rates is not None:
+        show_rates(learned.rates)
     common.wrote(
         output / "missing.yaml",
         f"{learned.missing!r}, log evidence {learned.evidence[-1]:.4f} nats per observed event (use it with --missing)",
     )
 
 
-def _effort(record: dict[str, Any]) -> str:
-    return f"best epoch {record['best_epoch']} of {record['epochs']}, {record['seconds']:g} s"
+def _effort(record: Mapping[str, Any]) -> str:
+    text = f"best epoch {record['best_epoch']} of {record['epochs']}, {record['seconds']:g} s"
+    return f"{text}; stopped by --seconds, {_GO_ON}" if record.get("ended") == "time was up" else text
 
 
 @contextmanager
-def going_on() -> Iterator[None]:
-    """Say how to go on after an interrupt or a full disk."""
-    go_on = "run the same command again to go on after the last whole epoch"
+def going_on() -> Iterator[list[Path]]:
+    """Say what is kept and how to go on, after an interrupt or a full disk.
+
+    Commands put the folder of each step into the list as they begin it.
+    """
+    stages: list[Path] = []
+
+    def kept() -> str:
+        if not stages:
+            return "nothing was begun"
+        parts = [f"{folder} is finished" for folder in stages[:-1]] + [f"{stages[-1]} keeps {_progress(stages[-1])}"]
+        return "; ".join(parts) + ": run the same command again to go on"
+
+    with common.when_interrupted(kept):
+        try:
+            yield stages
+        except WriteError:
+            common.note(f"what was finished is kept: when there is room, {_GO_ON}")
+            raise
+
+
+def _progress(folder: Path) -> str:
+    """How far training in a folder has come: one row of a table is written for each epoch."""
     try:
-        yield
-    except KeyboardInterrupt:
-        common.err.print(f"[yellow]interrupted[/]: {go_on}")
-        raise typer.Exit(130) from None
-    except WriteError:
-        common.err.print(f"[yellow]note:[/] what was finished is kept: when there is room, {go_on}")
-        raise
+        if (folder / "learned.json").exists():
+            return f"{len(read_json(folder / 'learned.json')['evidence'])} rounds"
+        lines = (folder / "metrics.csv").read_text(encoding="utf-8").count("\n") if _began(folder) else 1
+    except (OSError, ValueError, LookupError, TypeError):
+        lines = 1
+    return f"{lines - 1} whole epoch{'s' if lines != 2 else ''}" if lines > 1 else "no whole epoch yet"
+
+
+def _began(folder: Path) -> bool:
+    return (folder / "checkpoints" / "last.safetensors").exists()

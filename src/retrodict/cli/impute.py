@@ -2,63 +2,96 @@
 
 from __future__ import annotations
 
+import warnings
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
-import numpy as np
 import typer
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
 from retrodict.cli import common
-from retrodict.cli.fit_jobs import SMOOTHER
-from retrodict.errors import ModelError
-from retrodict.events.combine import fill
-from retrodict.events.io.files import find_format
-from retrodict.events.stream_set import StreamSet
-from retrodict.missingness.spec import parse_missing
-from retrodict.proposals import Filtering, Proposal
+from retrodict.cli.decode import Cost, Output, write_answer
+from retrodict.cli.kept_check import repeat_verdict
+from retrodict.cli.proposal import choose_proposal
+from retrodict.cli.rates import show_sensitivity
+from retrodict.errors import ModelError, SuspicionNotice
+from retrodict.events.atomic import check_folder
+from retrodict.events.io.write import check_output
+from retrodict.events.results import refuse_results
+from retrodict.events.suspicion import refuse_unix_time
+from retrodict.models.device import find_device
+from retrodict.smc.engines import place
+from retrodict.smc.impute import impute as run
+from retrodict.smc.options import Options
+from retrodict.smc.posterior import Posterior
+from retrodict.smc.posterior_folder import FILES, save_posterior
+
+_SAMPLING = "Sampling"
 
 
 def impute(
-    model: Annotated[Path, typer.Argument(help="Folder that 'retrodict fit' wrote.")],
+    model: common.Folder,
     file: common.File,
-    output: Annotated[Path, typer.Option("--output", "-o", help="Your table with the imputed events put in.")],
+    output: Output,
     missing: Annotated[
         list[str] | None,
         typer.Option(
-            "--missing", "-m", help="Missing rates or a YAML file; by default what the smoother was trained for."
+            "--missing", "-m", help="Missing rates or a YAML file; by default what the only smoother was trained for."
         ),
     ] = None,
-    particles: Annotated[int, typer.Option(help="Weighted guesses a stream.", min=1)] = 50,
-    cost: Annotated[
-        float | None,
-        typer.Option(help="What inserting or deleting an event costs, in units of time moved; by default half a gap."),
+    smoother: Annotated[str | None, typer.Option(help="Name of the smoother to use, where there are several.")] = None,
+    particles: Annotated[
+        int | None,
+        typer.Option(
+            help="Weighted guesses a stream; by default 1,000 where compiled code runs it, 200 otherwise.", min=1
+        ),
     ] = None,
+    cost: Cost = None,
     filtering: Annotated[
         bool, typer.Option("--filtering", help="Do not look ahead, even if there is a smoother.")
     ] = False,
     resample: Annotated[
-        str, typer.Option(help="systematic, stratified, residual, multinomial or none.")
+        str, typer.Option(help="systematic, stratified, residual, multinomial or none.", rich_help_panel=_SAMPLING)
     ] = "systematic",
     islands: Annotated[
         int | None,
         typer.Option(
-            help="Independent runs that the particles are split into; by default 2, which judge each other.", min=1
+            help="Independent runs that the particles are split into; by default 2, which judge each other.",
+            min=1,
+            rich_help_panel=_SAMPLING,
         ),
     ] = None,
-    engine: Annotated[str, typer.Option(help="What runs it: auto, torch, native (see 'retrodict doctor').")] = "auto",
     max_events: Annotated[
-        int, typer.Option(help="The most missing events that one guess of a stream may have.", min=1)
+        int,
+        typer.Option(
+            help="The most missing events that one guess of a stream may have.", min=1, rich_help_panel=_SAMPLING
+        ),
     ] = 100_000,
-    draws: Annotated[Path | None, typer.Option(help="Where the draws go; by default beside the output.")] = None,
+    sensitivity: Annotated[
+        bool, typer.Option("--sensitivity", help="Also show what half and twice the odds of missing would change.")
+    ] = False,
+    engine: Annotated[
+        str,
+        typer.Option(
+            help="What runs it: auto, torch, native, triton (see 'retrodict doctor').", rich_help_panel=_SAMPLING
+        ),
+    ] = "auto",
+    device: Annotated[
+        str, typer.Option(help="auto (where it runs fastest), cpu or cuda.", rich_help_panel=_SAMPLING)
+    ] = "auto",
+    draws: Annotated[
+        Path | None, typer.Option(help="Folder where the draws go; by default beside the output, OUTPUT.draws.")
+    ] = None,
     seed: common.Seed = 0,
     *,
     columns: common.Columns,
 ) -> None:
     """Impute the events that are missing from incomplete streams.
 
-    Writes your table with the imputed events put in (column 'imputed'; each with a probability and the earliest and
-    latest time it may have happened), and a table of draws: every event of every weighted guess.
+    Writes your table with the imputed events put in: your rows, columns and dates as they were, and columns
+    'imputed', 'probability', 'earliest' and 'latest' (a 90 % interval for the time). Each imputed row follows the row
+    of the event before it. Also writes a folder of draws: every event of every weighted guess (draws.parquet), and what
+    [bold]decode[/] and [bold]ask[/] need. Which smoother is used follows from --missing: the one that was trained for
+    it.
 
     [bold]Examples[/]
 
@@ -68,79 +101,58 @@ def impute(
 
       retrodict impute model/ incomplete.parquet -m delays.yaml -o imputed.parquet
     """
-    find_format(output, None)
+    from retrodict.report.sensitivity import check_odds
+    from retrodict.report.sensitivity import sensitivity as compare
+
+    draws = draws or output.with_name(output.name + ".draws")
+    common.refuse_unless_positive(cost, "--cost")
+    common.refuse_overwriting(file, outputs={"--output": output, "--draws": [draws, *(draws / n for n in FILES)]})
+    check_output(output)
+    check_folder(draws)
+    smc = Options.of(particles or 1, resample, 0.5, None, None, max_events)
+    find_device(device)
     observed = columns.read(file)
-    proposal = _load(model, missing, filtering)
+    refuse_unix_time(observed)
+    refuse_results(observed)
+    proposal, folder = choose_proposal(model, missing, smoother, filtering)
+    repeat_verdict(proposal.model, folder, model)
+    if sensitivity:
+        check_odds(proposal)
+    options: dict[str, Any] = {"particles": particles or "auto", "seed": seed, "resample": resample, "engine": engine}
+    options |= {"islands": islands, "max_events": max_events}
+    proposal = place(proposal, device, engine, smc)
+    kept = [f"nothing was written, and {output} is as it was: run the same command again"]
+    with common.when_interrupted(lambda: kept[-1]):
+        with common.notes(), common.bar("impute", len(observed)) as done:
+            posterior = run(observed, proposal, **options, progress=done)
+        _judge(posterior)
+        with common.bar("write draws", len(posterior)) as done:
+            save_posterior(posterior, draws, columns["unit"], done)
+        common.wrote(draws, f"{posterior.num_particles:,} weighted draws of each of {len(posterior):,} streams")
+        given = "" if cost is None else f" --cost {cost:g}"
+        kept.append(f"the draws are kept in {draws}: go on with 'retrodict decode {draws}{given} -o {output}'")
+        price = write_answer(posterior, cost, columns, output)
+        if sensitivity:
+            kept.append(f"{output} and {draws} are written; only what hangs on the missing rates was not found out")
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore", SuspicionNotice)  # the data are the same, and so are the notes
+                found = compare(observed, proposal, price, posterior=posterior, **options)
+            show_sensitivity(found)
 
-    from retrodict.smc.impute import impute as run
-    from retrodict.smc.posterior_folder import write_draws
 
-    with common.notes(), _progress(len(observed)) as bar:
-        task = bar.add_task("impute", total=len(observed))
-        posterior = run(
-            observed,
-            proposal,
-            particles,
-            seed,
-            resample,
-            engine=engine,
-            islands=islands,
-            max_events=max_events,
-            rows=max(particles, 3200),
-            progress=lambda done: bar.update(task, completed=done),
-        )
+def _judge(posterior: Posterior) -> None:
+    """Say what should keep one from trusting the posterior; refuse one that says nothing of any stream."""
     with common.notes():
         posterior.warn()
-    if cost is None:
-        cost = _half_a_gap(posterior.observed, float(posterior.expected_count().sum()))
-    decoded = posterior.consensus(cost)
-    columns.write(fill(posterior.observed, decoded), output)
-    unit_name = posterior.observed.axis.unit or proposal.model.time_unit
-    units = f"{unit_name}s" if unit_name else "units of time"
-    common.wrote(
-        output,
-        f"{posterior.observed.num_events:,} observed and {decoded.num_events:,} imputed events "
-        f"({posterior.expected_count().sum():,.1f} expected missing; cost {cost:.4g} {units})",
-    )
-    draws = draws or output.with_name(output.name.split(".")[0] + ".draws.parquet")
-    write_draws(posterior, draws)
-    common.wrote(draws, f"{particles} weighted draws of each of {len(posterior):,} streams")
-
-
-def _load(folder: Path, missing: list[str] | None, filtering: bool) -> Proposal:
-    """The smoother beside the model; filtering if asked for or if there is no smoother."""
-    from retrodict.models.model_folder import load_model
-    from retrodict.proposals.proposal_folder import load_proposal
-
-    model = load_model(folder)
-    if missing is None and (folder / SMOOTHER / "proposal.json").exists():
-        smoother = load_proposal(folder / SMOOTHER)
-        if smoother.model.digest() != model.digest():
-            raise ModelError(
-                f"the smoother in {folder / SMOOTHER} was trained for another model than the one in {folder}. Train it "
-                "again with 'retrodict fit' and --missing, or give --missing here to do without."
-            )
-        return Filtering(smoother.model, smoother.given_missingness) if filtering else smoother
-    if missing is None:
+    possible = posterior.is_possible
+    names = [repr(posterior.observed.ids[i]) for i in (~possible).nonzero()[0]]
+    if not names:
+        return
+    listed = ", ".join(names[:20]) + (f" and {len(names) - 20} more" if len(names) > 20 else "")
+    if not possible.any():
         raise ModelError(
-            f"{folder} has no smoother, so it is not known which events go missing. Give --missing, such as "
-            "--missing pick-up=0.5, or fit again with --missing to train one."
+            f"the model gives none of the streams ({listed}) any probability, so that nothing can be imputed, and "
+            "nothing was written. Check the missing rates (a type that is always missing was observed?) and the "
+            "model's training data."
         )
-    names = model.types or tuple(str(k) for k in range(model.num_types))
-    mechanism = parse_missing(missing, names, model.time_unit)
-    if not filtering:
-        common.err.print(
-            "[yellow]note:[/] there is no smoother for these missing rates: filtering is used, which sees only the past"
-        )
-    return Filtering(model, mechanism)
-
-
-def _half_a_gap(observed: StreamSet, missing: float) -> float:
-    """Half of the mean gap between events, the imputed ones included."""
-    gaps = observed.num_events + missing + len(observed)
-    return 0.5 * float(np.sum(observed.durations)) / max(gaps, 1.0) or 1.0
-
-
-def _progress(total: int) -> Progress:
-    columns = (TextColumn("[bold]impute[/]"), BarColumn(), MofNCompleteColumn(), TextColumn("streams"))
-    return Progress(*columns, TimeRemainingColumn(), console=common.err, disable=not common.err.is_terminal)
+    common.note(f"nothing is imputed in {listed}: the observed events of these streams are written as they are")

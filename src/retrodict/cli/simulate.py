@@ -8,15 +8,16 @@ from typing import Annotated
 import typer
 
 from retrodict.cli import common
-from retrodict.events.io.write import write_events
+from retrodict.events.io.write import check_output, write_events
 
 
 def simulate(
-    model: Annotated[Path, typer.Argument(help="Folder that 'retrodict fit' wrote.")],
+    model: common.Folder,
     output: Annotated[Path, typer.Option("--output", "-o", help="Where the streams go.")],
     number: Annotated[int, typer.Option("--number", "-n", help="How many streams.", min=0)] = 100,
     end: Annotated[float | None, typer.Option(help="Simulate on [0, END], in the model's unit of time.")] = None,
     events: Annotated[int | None, typer.Option(help="Stop each stream after this number of events.", min=0)] = None,
+    max_events: Annotated[int, typer.Option(help="The most events that a stream may have.", min=1)] = 1_000_000,
     seed: common.Seed = 0,
 ) -> None:
     """Draw new complete streams from a model.
@@ -30,7 +31,9 @@ def simulate(
     from retrodict.models.model_folder import load_model
     from retrodict.models.simulate import simulate as draw
 
-    streams = draw(load_model(model), number, end, seed, num_events=events)
+    check_output(output)
+    with common.bar("draw", number) as done:
+        streams = draw(load_model(model), number, end, seed, num_events=events, max_events=max_events, progress=done)
     write_events(streams, output)
     unit = f", times in {streams.axis.unit}s" if streams.axis.unit else ""
     common.wrote(output, f"{len(streams):,} streams, {streams.num_events:,} events{unit}")

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from retrodict.errors import DataError, WriteError
-from retrodict.events.atomic import make_folder
+from retrodict.events.atomic import check_folder, make_folder
 from retrodict.events.io.read import read_events
 from retrodict.events.io.write import write_events
 from retrodict.events.lock import lock_folder
@@ -40,7 +40,7 @@ def write_splits(splits: Splits, folder: str | os.PathLike[str], suffix: str = "
         side = make_folder(target / ".splits.tmp")  # what a killed writer left there is written again
         try:
             for name, streams in zip(names, splits, strict=True):
-                write_events(streams, side / name)
+                write_events(streams.replace(), side / name)
             for name in names:
                 os.replace(side / name, target / name)
         except OSError as error:
@@ -54,7 +54,8 @@ def write_splits(splits: Splits, folder: str | os.PathLike[str], suffix: str = "
 
 
 def check_free(folder: str | os.PathLike[str]) -> None:
-    """Refuse a folder that holds a data set already."""
+    """Refuse a folder that holds a data set already, or cannot be written."""
+    check_folder(folder)
     for name in Splits._fields:
         path = find_part(folder, name)
         if path is not None:

@@ -39,14 +39,20 @@ def entry_point(function: _Function) -> _Function:
     return cast(_Function, compiled)
 
 
-def in_threads(work: Callable[[int], _Result], count: int, threads: int | None) -> list[_Result]:
+def in_threads(
+    work: Callable[[int], _Result], count: int, threads: int | None, progress: Callable[[], None] | None = None
+) -> list[_Result]:
     """What ``work`` gives for 0 to ``count`` - 1; entry points called in it run side by side (None: on all cores)."""
     if threads is None:
         threads = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    if min(threads, count) <= 1:
-        return [work(i) for i in range(count)]
-    with ThreadPoolExecutor(min(threads, count)) as pool:
-        return list(pool.map(work, range(count)))
+    results = []
+    with ThreadPoolExecutor(max(1, min(threads, count))) as pool:
+        one_by_one = map(work, range(count)) if min(threads, count) <= 1 else pool.map(work, range(count))
+        for result in one_by_one:
+            results.append(result)
+            if progress is not None:
+                progress()
+    return results
 
 
 @njit

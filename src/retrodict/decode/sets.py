@@ -9,7 +9,7 @@ docs/consensus.md has the proofs.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Literal, NamedTuple
 
 import numpy as np
@@ -79,16 +79,17 @@ def decode_set(
     rounds: int = 100,
     starts: int = 3,
     threads: int | None = None,
+    progress: Callable[[], None] | None = None,
 ) -> list[Decodes]:
     """The consensus of every stream of a set (eq. decode), for each cost, whatever the number of threads the same.
 
-    Options are those of ``consensus``; ``charges`` make each event of a decode cost more than its risk, where the
-    particles are too few to be trusted.
+    ``progress`` is called after each stream. Options are those of ``consensus``; ``charges`` make each event of a
+    decode cost more than its risk, where the particles are too few to be trusted.
     """
     options = check_options(method, level, tolerance, rounds, starts)
     checked = check_ensembles(ensembles)
     prices = [as_cost(cost) for cost in costs]
-    return decode_checked(checked, prices, check_charges(charges, len(checked.weights)), options, threads)
+    return decode_checked(checked, prices, check_charges(charges, len(checked.weights)), options, threads, progress)
 
 
 def check_options(method: str, level: float, tolerance: float, rounds: int, starts: int) -> Options:
@@ -107,7 +108,12 @@ def check_options(method: str, level: float, tolerance: float, rounds: int, star
 
 
 def decode_checked(
-    ensembles: Ensembles, costs: Sequence[Cost], charges: Charges, options: Options, threads: int | None
+    ensembles: Ensembles,
+    costs: Sequence[Cost],
+    charges: Charges,
+    options: Options,
+    threads: int | None,
+    progress: Callable[[], None] | None = None,
 ) -> list[Decodes]:
     """The decodes for each cost of ensembles that were checked."""
     N, M = ensembles.weights.shape
@@ -122,7 +128,7 @@ def decode_checked(
         starts, values = charges.starts[part].copy(), charges.values[part].copy()
         return [_solve(times, types, bounds, order, w, starts, values, cost, options) for cost in costs]
 
-    found = in_threads(decode_stream, N, threads)
+    found = in_threads(decode_stream, N, threads, progress)
     return [_join([of_stream[c] for of_stream in found], cost) for c, cost in enumerate(costs)]
 
 

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from retrodict.decode.kernels import Floats, Ints
 from retrodict.decode.transport import Cost, Groups, align_groups, check_streams, count_types, group_by_type
 from retrodict.errors import DataError
+from retrodict.events.results import TIMES
 from retrodict.events.stream import EventStream
 from retrodict.events.stream_set import StreamSet
 
@@ -35,14 +36,26 @@ class Pairs(NamedTuple):
         """For each imputed event (in the order of its groups) the true event aligned to it, or -1."""
         return align_groups(self.imputed_groups, self.true_groups, cost)
 
+    def aligned_times(self, cost: Cost) -> NDArray[np.float64]:
+        """For each imputed event (stream by stream, in time) the time of the true event aligned to it, or NaN."""
+        match = self.align(cost)
+        lengths = np.array([len(s) for s in self.imputed])
+        place = np.repeat(np.cumsum(lengths) - lengths, lengths) + self.imputed_groups.place
+        when = np.full(len(match), np.nan)
+        when[place[match >= 0]] = self.true_groups.times[match[match >= 0]]
+        return when
+
 
 def pair_streams(truth: Streams, imputed: Streams) -> Pairs:
-    """Pair stream sets by id and type name, lists by position; every stream needs its partner."""
+    """Pair stream sets by id and type name, lists by position; every true stream needs its partner.
+
+    A stream of an imputed set that the true set lacks is one in which nothing was missing.
+    """
     names: tuple[str, ...] | None = None
     if isinstance(truth, StreamSet) and isinstance(imputed, StreamSet):
         names = truth.types + tuple(name for name in imputed.types if name not in truth.types)
         truth, imputed = truth.with_types(names), imputed.with_types(names)
-        imputed = _in_order_of(truth, imputed)
+        truth, imputed = _same_streams(truth, on_axis_of(truth, imputed))
     true, other = check_streams(truth, "truth"), check_streams(imputed, "imputed")
     if len(true) != len(other):
         remedy = "pass one imputed stream for each true one"
@@ -54,16 +67,35 @@ def pair_streams(truth: Streams, imputed: Streams) -> Pairs:
     return Pairs(true, other, names, group_by_type(true, len(names)), group_by_type(other, len(names)))
 
 
-def _in_order_of(truth: StreamSet, imputed: StreamSet) -> StreamSet:
+def on_axis_of(truth: StreamSet, imputed: StreamSet) -> StreamSet:
+    """The imputed streams in the truth's unit of time, counted from the same instant."""
+    if truth.axis.is_calendar != imputed.axis.is_calendar:
+        has = ("dates", "numbers") if truth.axis.is_calendar else ("numbers", "dates")
+        remedy = "give both as dates, or both as numbers"
+        raise DataError(f"the truth has {has[0]} as times, the imputation {has[1]}", remedy=remedy)
+    if None in (truth.axis.unit, imputed.axis.unit):
+        return imputed
+    moved, own = imputed.with_axis(truth.axis), imputed.columns
+    intervals = {name: imputed.axis.convert(own[name], truth.axis) for name in TIMES if name in own}
+    return moved.replace(columns={**moved.columns, **intervals}, source=moved.source)
+
+
+def _same_streams(truth: StreamSet, imputed: StreamSet) -> tuple[StreamSet, StreamSet]:
+    """Both sets with the streams of either, in one order; only the truth may lack some."""
     position = {name: place for place, name in enumerate(imputed.ids)}
     for name in truth.ids:
         if name not in position:
             remedy = "impute every stream, an empty one if nothing is missing from it"
             raise DataError("the truth has this stream, the imputation has not", stream=name, remedy=remedy)
-    for name in set(position).difference(truth.ids):
-        remedy = "score only streams with a known truth"
-        raise DataError("the imputation has this stream, the truth has not", stream=name, remedy=remedy)
-    return imputed[[position[name] for name in truth.ids]]
+    known = set(truth.ids)
+    more = [place for place, name in enumerate(imputed.ids) if name not in known]
+    truth = truth.replace(
+        offsets=np.concatenate([truth.offsets, np.full(len(more), truth.num_events)]),
+        starts=np.concatenate([truth.starts, imputed.starts[more]]),
+        ends=np.concatenate([truth.ends, imputed.ends[more]]),
+        ids=[*truth.ids, *(imputed.ids[place] for place in more)],
+    )
+    return truth, imputed[[position[name] for name in truth.ids]]
 
 
 @njit(cache=True)

@@ -21,6 +21,14 @@ from numpy.typing import NDArray
 from retrodict.decode.transport import Cost, CostLike, as_cost
 from retrodict.errors import DataError
 from retrodict.evaluate.matching import Pairs, Streams, count_within, pair_streams
+from retrodict.events.stream_set import StreamSet
+
+INTERVAL_LEVEL = 0.9  # of the intervals of a consensus, unless it was told otherwise
+
+
+def half_a_gap(streams: StreamSet, events: float) -> float:
+    """Half of the mean gap between this many events in all of these streams: the cost that is used by default."""
+    return 0.5 * float(np.sum(streams.durations)) / max(events + len(streams), 1.0) or 1.0
 
 
 def _ratio(part: float, whole: float) -> float:
@@ -56,6 +64,11 @@ class TransportScore:
         return _ratio(self.distance.sum(), self.missing.sum())
 
     @property
+    def nothing_per_event(self) -> float:
+        """What predicting nothing would have: C_insert for each (NaN if nothing is missing)."""
+        return self.cost.insert if self.missing.any() else float("nan")
+
+    @property
     def edits_per_event(self) -> float:
         """Insertions and deletions over true missing events: the x-axis of fig. eval-5."""
         return _ratio((self.inserted + self.deleted).sum(), self.missing.sum())
@@ -73,7 +86,7 @@ class TransportScore:
     def to_dict(self) -> dict[str, float]:
         """The totals, as plain numbers."""
         sums = ("missing", "distance", "inserted", "deleted", "moved")
-        ratios = ("distance_per_event", "edits_per_event", "moved_per_event")
+        ratios = ("distance_per_event", "nothing_per_event", "edits_per_event", "moved_per_event")
         return {
             **{"insert_cost": self.cost.insert, "delete_cost": self.cost.delete},
             **{name: getattr(self, name).sum().item() for name in sums},
@@ -121,11 +134,12 @@ class CountError:
 
 @dataclass(frozen=True)
 class Coverage:
-    """The share of intervals that hold the true time, among imputed events aligned to a true one."""
+    """The share of intervals that hold the true time, among imputed events aligned to a true one at ``cost``."""
 
     covered: float
     mean_width: float
     aligned: int
+    cost: Cost
 
 
 @dataclass(frozen=True)
@@ -149,7 +163,7 @@ class Scores:
             "events": self.events.to_dict()
             | {"by_type": {t: s.to_dict() for t, s in zip(self.types, self.events_by_type, strict=True)}},
             "counts": asdict(self.counts),
-            "coverage": None if self.coverage is None else asdict(self.coverage),
+            "coverage": None if self.coverage is None else asdict(self.coverage) | {"nominal": INTERVAL_LEVEL},
         }
 
 
@@ -228,15 +242,12 @@ def _count_error(pairs: Pairs) -> CountError:
 
 
 def _coverage(pairs: Pairs, cost: Cost) -> Coverage:
-    ends = [np.concatenate([_column(s, name) for s in pairs.imputed]) for name in ("earliest", "latest")]
-    lengths = np.array([len(s) for s in pairs.imputed])
-    before = np.repeat(np.cumsum(lengths) - lengths, lengths)
-    low, high = (end[before + pairs.imputed_groups.place] for end in ends)
-    match = pairs.align(cost)
-    aligned = match >= 0
-    when = pairs.true_groups.times[match[aligned]]
-    inside = (low[aligned] <= when) & (when <= high[aligned])
-    return Coverage(_ratio(inside.sum(), aligned.sum()), _ratio((high - low).sum(), len(low)), int(aligned.sum()))
+    low, high = (np.concatenate([_column(s, name) for s in pairs.imputed]) for name in ("earliest", "latest"))
+    when = pairs.aligned_times(cost)
+    aligned = ~np.isnan(when)
+    inside = (low <= when) & (when <= high)
+    width = _ratio((high - low).sum(), len(low))
+    return Coverage(_ratio(inside.sum(), aligned.sum()), width, int(aligned.sum()), cost)
 
 
 def _column(stream: Any, name: str) -> NDArray[np.float64]:

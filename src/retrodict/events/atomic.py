@@ -60,6 +60,35 @@ def atomic_file(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
         _remove_stale(target)
 
 
+def check_writable(*paths: str | os.PathLike[str] | None) -> None:
+    """Refuse files that could not be written, before the work whose result they are to hold."""
+    for path in paths:
+        if path is None:
+            continue
+        target = Path(os.path.realpath(path))
+        if target.is_dir():
+            raise WriteError("cannot write: this is a folder", file=path, remedy="give the path of a file")
+        remedy = "give a path in a folder that exists and that you may write to"
+        _try_folder(target.parent, "cannot write", path, remedy)
+
+
+def check_folder(path: str | os.PathLike[str]) -> None:
+    """Refuse a folder that could not be made or written into, before the work whose result it is to hold."""
+    folder = Path(os.path.realpath(path))
+    there = next(f for f in (folder, *folder.parents) if f.exists())
+    _try_folder(there, "cannot make this folder", path, "give a folder that you may write to")
+
+
+def _try_folder(folder: Path, problem: str, path: str | os.PathLike[str], remedy: str) -> None:
+    """Make a file in the folder and remove it again."""
+    trial = folder / f".{_HOST}.{os.getpid()}.{secrets.token_hex(6)}.tmp"
+    try:
+        open_new(trial).close()
+        trial.unlink()
+    except OSError as error:
+        raise WriteError(f"{problem}: {error.strerror or error}", file=path, remedy=remedy) from error
+
+
 def write_text(path: str | os.PathLike[str], text: str) -> None:
     """Write a UTF-8 file, all of it or nothing."""
     with atomic_file(path) as file:

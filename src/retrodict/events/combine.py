@@ -9,24 +9,45 @@ import numpy as np
 from numpy.typing import NDArray
 
 from retrodict.errors import DataError
+from retrodict.events.results import RESULTS, refuse_results
 from retrodict.events.stream_set import StreamSet
 
 
 def fill(observed: StreamSet, imputed: StreamSet) -> StreamSet:
-    """The user's own streams with imputed events put in, marked by a column ``imputed``.
+    """The user's own streams with imputed events put in, and columns imputed, probability, earliest and latest.
 
-    Columns of both sets are kept; an event without a value has NaN, or None in a column that is not numeric.
+    An event without a value has NaN, or None in a column that is not numeric. ``to_table`` and ``rd.write_events`` give
+    the table back that ``observed`` was read from, with a row for each imputed event.
     """
-    complete, is_imputed = combine(observed.replace(columns={}), imputed.replace(columns={}))
+    refuse_results(observed)
+    observed, imputed = observed.with_types(imputed.types), _on_axis_of(observed, imputed)
+    complete, is_imputed = combine(observed, imputed)
     columns: dict[str, NDArray[Any]] = {}
-    for source, mask in ((observed, ~is_imputed), (imputed, is_imputed)):
-        for name, values in source.columns.items():
-            numeric = np.issubdtype(values.dtype, np.number)
-            column = np.full(len(mask), np.nan if numeric else None, dtype=np.float64 if numeric else object)
-            column[mask] = values
-            columns[name] = column
+    for name, values in observed.columns.items():
+        columns[name] = _spread(values, ~is_imputed)
+    nothing = np.full(imputed.num_events, np.nan)
+    found = {name: imputed.columns.get(name, nothing) for name in RESULTS[1:]} | dict(imputed.columns)
     columns["imputed"] = is_imputed
-    return complete.replace(columns=columns)
+    columns |= {name: _spread(values, is_imputed) for name, values in found.items() if name not in columns}
+    return complete.replace(columns=columns, source=complete.source)
+
+
+def _on_axis_of(observed: StreamSet, imputed: StreamSet) -> StreamSet:
+    """The imputed events on the axis of the observed ones; rounding takes none of them out of its stream."""
+    moved = imputed.with_axis(observed.axis)
+    if moved is imputed or moved.ids != observed.ids:
+        return moved
+    stream = moved.stream_of_event
+    inside = np.clip(moved.event_times, observed.starts[stream], observed.ends[stream])
+    return moved.replace(event_times=inside, starts=observed.starts, ends=observed.ends, source=moved.source)
+
+
+def _spread(values: NDArray[Any], mask: NDArray[np.bool_]) -> NDArray[Any]:
+    """The values of the events in ``mask`` [E], and nothing for the others."""
+    numeric = np.issubdtype(values.dtype, np.number)
+    column = np.full(len(mask), np.nan if numeric else None, dtype=np.float64 if numeric else object)
+    column[mask] = values
+    return column
 
 
 def combine(observed: StreamSet, missing: StreamSet) -> tuple[StreamSet, NDArray[np.bool_]]:
@@ -54,7 +75,10 @@ def combine(observed: StreamSet, missing: StreamSet) -> tuple[StreamSet, NDArray
     shared = [name for name in observed.columns if name in missing.columns]
     columns = {name: np.concatenate([observed.columns[name], missing.columns[name]])[order] for name in shared}
     offsets = observed.offsets + missing.offsets
-    complete = observed.replace(event_times=times[order], event_types=types[order], offsets=offsets, columns=columns)
+    source = observed.source and observed.source.merge(missing.source, order, missing.num_events)
+    complete = observed.replace(
+        event_times=times[order], event_types=types[order], offsets=offsets, columns=columns, source=source
+    )
     return complete, is_missing[order]
 
 

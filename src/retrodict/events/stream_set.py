@@ -17,6 +17,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from retrodict.errors import DataError
+from retrodict.events.results import times_among
+from retrodict.events.source import Source
 from retrodict.events.stream import EventStream, check_events, first_repeat, same_values
 from retrodict.events.time_axis import TimeAxis
 from retrodict.random import stream_keys
@@ -46,7 +48,7 @@ class StreamSet:
 
     ``event_times`` [E] float64, ``event_types`` [E] int64, ``offsets`` [N+1], ``starts`` and ``ends`` [N],
     ``ids`` (unique), ``types`` (the names of types 0..K-1), ``columns`` (extra values, [E] each) and
-    ``axis`` (the unit of time, and the calendar where there is one).
+    ``axis`` (the unit of time, and the calendar where there is one). ``source`` is the table they were read from.
     """
 
     event_times: NDArray[np.float64]
@@ -58,6 +60,7 @@ class StreamSet:
     types: tuple[str, ...]
     columns: Mapping[str, NDArray[Any]]
     axis: TimeAxis
+    source: Source | None = None
     _id_keys: NDArray[np.int64] | None = None
 
     def __init__(
@@ -100,10 +103,12 @@ class StreamSet:
         types: Sequence[str],
         columns: Mapping[str, NDArray[Any]] | None = None,
         axis: TimeAxis | None = None,
+        source: Source | None = None,
     ) -> StreamSet:
         """Wrap arrays that were validated already (no copy); ids and names must still be unique."""
         streams = object.__new__(cls)
         streams._set(event_times, event_types, offsets, starts, ends, ids=ids, types=types, columns=columns, axis=axis)
+        streams.source = source
         return streams
 
     def _set(self, *arrays: NDArray[Any], ids: Any, types: Any, columns: Any, axis: TimeAxis | None) -> None:
@@ -121,7 +126,10 @@ class StreamSet:
             raise DataError(f"the type name {twice!r} is listed twice", remedy="list each type name once")
 
     def replace(self, **parts: Any) -> StreamSet:
-        """The same streams with other arrays, types, columns or axis, which were validated already (no copy)."""
+        """The same streams with other arrays, types, columns or axis, which were validated already (no copy).
+
+        The table they were read from is forgotten unless ``source`` is among the parts.
+        """
         names = (*_ARRAYS, "ids", "types", "columns", "axis")
         changed = StreamSet.trusted(**{name: getattr(self, name) for name in names} | parts)
         changed._id_keys = None if "ids" in parts else self._id_keys
@@ -195,9 +203,11 @@ class StreamSet:
         return taken
 
     def at(self, events: NDArray[Any]) -> dict[str, Any]:
-        """Times, types and columns of some of the events, by position or mask, for ``replace``."""
+        """Times, types, columns and source of some of the events, by position or mask, for ``replace``."""
         columns = {name: values[events] for name, values in self.columns.items()}
-        return {"event_times": self.event_times[events], "event_types": self.event_types[events], "columns": columns}
+        source = None if self.source is None else self.source.take(events)
+        times, types = self.event_times[events], self.event_types[events]
+        return {"event_times": times, "event_types": types, "columns": columns, "source": source}
 
     def keep(self, mask: NDArray[np.bool_]) -> StreamSet:
         """The same streams with only the events where ``mask`` [E] is true."""
@@ -214,12 +224,15 @@ class StreamSet:
 
     def with_unit(self, unit: str) -> StreamSet:
         """The same streams with times in another unit (hours instead of minutes); both must be known units."""
-        if unit == self.axis.unit:
+        return self.with_axis(TimeAxis(unit, self.axis.origin, self.axis.timezone))
+
+    def with_axis(self, axis: TimeAxis) -> StreamSet:
+        """The same streams on another axis: times in its unit and, where both have dates, since its origin."""
+        if axis == self.axis:
             return self
-        target = TimeAxis(unit, self.axis.origin, self.axis.timezone)
-        factor = self.axis.units_in(target)
-        parts = {name: getattr(self, name) * factor for name in ("event_times", "starts", "ends")}
-        return self.replace(**parts, axis=target)
+        times = {name: self.axis.convert(getattr(self, name), axis) for name in ("event_times", "starts", "ends")}
+        intervals = {name: self.axis.convert(self.columns[name], axis) for name in times_among(self.columns)}
+        return self.replace(**times, columns={**self.columns, **intervals}, axis=axis, source=self.source)
 
     def with_types(self, types: Sequence[str]) -> StreamSet:
         """The same streams over another vocabulary that contains every type that occurs here."""
@@ -238,17 +251,27 @@ class StreamSet:
                 row=event - int(self.offsets[i]) + 1,
                 remedy="correct the type, or use a model that was trained with it",
             )
-        return self.replace(event_types=codes, types=types)
+        return self.replace(event_types=codes, types=types, source=self.source)
 
     def to_frame(self, library: str = "pandas") -> pd.DataFrame:
         """A long table with columns stream, time, type, start, end and the extra columns.
 
         An empty stream is one row with neither time nor type, so that nothing is lost. ``library`` is
-        "pandas" or "polars".
+        "pandas" or "polars". ``to_table`` gives back the table that the streams were read from.
         """
         from retrodict.events.io.tables_out import to_frame
 
         return to_frame(self, library)
+
+    def to_table(self, library: str | None = None) -> Any:
+        """The table that these streams were read from: its columns, dtypes and rows, and what was put in since.
+
+        ``library`` is "pandas", "polars" or "arrow", by default that of the table (pandas for files). Streams that
+        were not read from a table have the columns of ``to_frame``.
+        """
+        from retrodict.events.io.own_table import own_frame
+
+        return own_frame(self, library)
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, StreamSet):

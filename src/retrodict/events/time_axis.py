@@ -54,6 +54,15 @@ class TimeAxis:
             raise DataError(f"cannot convert times from {self.unit!r} to {other.unit!r}", remedy=remedy)
         return self.scale / other.scale
 
+    def convert(self, times: NDArray[np.float64], other: TimeAxis) -> NDArray[np.float64]:
+        """Times on the other axis: in its unit and, where both have dates, since its origin; NaN stays NaN."""
+        if not (self.is_calendar and other.is_calendar and self.origin != other.origin):
+            return times * (1.0 if self.unit == other.unit else self.units_in(other))
+        known = ~np.isnan(times)
+        result = np.full(times.shape, np.nan)
+        result[known] = other.from_instants(self.to_instants(times[known]))
+        return result
+
     @property
     def is_calendar(self) -> bool:
         """Whether times stand for dates, so that tables give datetimes back."""

@@ -59,6 +59,11 @@ class After(Missingness):
         bound.reach = period(self.within, self.unit, unit, "within") or 0.0
         return bound
 
+    def meaning(self) -> Any:
+        """Triggers and rates by type, and for how long in the streams' unit."""
+        triggers = self._triggers(torch.zeros(())).tolist()
+        return [self.kind, triggers, self.reach, self.soon.tolist(), self.late.tolist()]
+
     def initial(self, shape: Sequence[int], device: torch.device | str = "cpu") -> History:
         """The time of the last trigger, [...]: -inf, as there was none."""
         return (torch.full(tuple(shape), -torch.inf, dtype=torch.float64, device=device),)

@@ -113,6 +113,10 @@ class Missingness(ABC):
         """The mechanism for a type vocabulary and a unit of time (what is given by name is looked up here)."""
         return self
 
+    def meaning(self) -> Any:
+        """What the mechanism, bound to types and a unit, says, in lists and numbers: equal if two say the same."""
+        return [self.kind, self.config()]
+
     def __mul__(self, other: Missingness) -> Either:
         return Either(self, other)
 
@@ -209,6 +213,10 @@ class Either(Missingness):
     def bind(self, types: Sequence[str], unit: str | None = None) -> Either:
         """All of them bound."""
         return Either(*(part.bind(types, unit) for part in self.parts))
+
+    def meaning(self) -> Any:
+        """That of its parts, in whichever order they were given."""
+        return [self.kind, *sorted((part.meaning() for part in self.parts), key=repr)]
 
     @property
     def is_constant(self) -> bool:

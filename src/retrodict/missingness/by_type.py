@@ -63,6 +63,10 @@ class ByType(Missingness):
             )
         return bound
 
+    def meaning(self) -> Any:
+        """The rate of each type."""
+        return [self.kind, self.rates(torch.zeros(())).tolist()]
+
     def rates(self, t: Tensor, context: Context | None = None) -> Tensor:
         """ρ_k, whatever the time: [..., K]."""
         if self.vector is None:

@@ -83,9 +83,10 @@ def read_missing(path: str | os.PathLike[str]) -> Missingness:
     return build(parsed, path)
 
 
-def write_missing(mechanism: Missingness, path: str | os.PathLike[str]) -> None:
-    """Describe a mechanism in a YAML file that ``read_missing`` and ``--missing`` take."""
-    write_text(path, yaml.safe_dump(describe(mechanism), sort_keys=False))
+def write_missing(mechanism: Missingness, path: str | os.PathLike[str], comments: Sequence[str] = ()) -> None:
+    """Describe a mechanism in a YAML file that ``read_missing`` and ``--missing`` take, below lines of ``comments``."""
+    head = "".join("# " + "".join(c if c.isprintable() else "?" for c in line) + "\n" for line in comments)
+    write_text(path, head + yaml.safe_dump(describe(mechanism), sort_keys=False))
 
 
 def describe(mechanism: Missingness) -> Any:

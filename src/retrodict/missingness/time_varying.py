@@ -78,6 +78,11 @@ class TimeVarying(Scheduled):
         bound.knots, bound.values = torch.tensor(times, dtype=torch.float64), table
         return bound
 
+    def meaning(self) -> Any:
+        """The table in the streams' unit, and how it is read."""
+        knots, values = self._table(torch.zeros(()))
+        return [self.kind, knots.tolist(), values.tolist(), self.steps, self.clock, self.period]
+
     def rates(self, t: Tensor, context: Context | None = None) -> Tensor:
         """The rates in the table, [..., K]."""
         knots, values = self._table(t)

@@ -77,6 +77,12 @@ class Windows(Scheduled):
         bound.bounds = table.reshape(len(tables), most, 2)[torch.cat([torch.zeros(1, dtype=torch.int64), 1 + order])]
         return bound
 
+    def meaning(self) -> Any:
+        """Rates, types and windows by stream, in the streams' unit."""
+        rates, types = [self.inside, self.outside], self._mask(self.bounds).tolist()
+        windows = [sorted(rows) for rows in self.bounds.tolist()]
+        return [self.kind, rates, types, self.clock, self.period, self.keys.tolist(), windows]
+
     def _cut(self, own: list[list[Any]], every: float | None, unit: str | None) -> list[tuple[float, float]]:
         """Windows in the streams' unit; what recurs is cut where the period ends."""
         result = []

@@ -134,7 +134,7 @@ class Model(nn.Module, ABC):
         events (left limits) and [B, L+1, Q, K] inside the gaps; padding holds finite numbers that mean nothing.
         """
         at_ends, inside = [], []
-        for i, (state, start, end) in enumerate(self._gaps(batch)):
+        for i, (state, start, end) in enumerate(self.gaps(batch)):
             inside.append(self.drive(state, _between(start, end, positions, i)))
             at_ends.append(self.drive(state, end))
         return torch.stack(at_ends, 1)[:, :-1], torch.stack(inside, 1)
@@ -143,11 +143,11 @@ class Model(nn.Module, ABC):
         """``drives``, and features inside every gap and at its end, [B, L+1, Q+1, num_features]."""
         features = [
             self.features(state, torch.cat([_between(start, end, positions, i), end[:, None]], 1))
-            for i, (state, start, end) in enumerate(self._gaps(batch))
+            for i, (state, start, end) in enumerate(self.gaps(batch))
         ]
         return *self.drives(batch, positions), torch.stack(features, 1)
 
-    def _gaps(self, batch: Batch) -> Iterator[tuple[Any, Tensor, Tensor]]:
+    def gaps(self, batch: Batch) -> Iterator[tuple[Any, Tensor, Tensor]]:
         """For each gap of complete streams the state in it, its start [B] and its end [B]."""
         state = self.initial(batch.durations.shape)
         previous = torch.zeros_like(batch.durations)
@@ -214,7 +214,7 @@ class Model(nn.Module, ABC):
         """
         rows = torch.arange(len(batch.durations), device=batch.types.device)
         logs, areas = [], []
-        for i, (state, start, end) in enumerate(self._gaps(batch)):
+        for i, (state, start, end) in enumerate(self.gaps(batch)):
             areas.append(self.compensator(state, start, end).sum(-1))
             if i < batch.types.shape[1]:
                 rate = self.intensity(state, end)[rows, batch.types[:, i]]

@@ -7,6 +7,7 @@ own random numbers, so that the same seed gives the same stream in any batch.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -46,6 +47,7 @@ def simulate(
     history: StreamSet | None = None,
     batch_size: int | None = None,
     max_events: int = 1_000_000,
+    progress: Callable[[int], None] | None = None,
 ) -> StreamSet:
     """Simulate streams on [0, end], or the first ``num_events`` events of each, or onwards from a history.
 
@@ -53,7 +55,8 @@ def simulate(
     event (or at ``end``, if that comes first). With ``history`` the streams go on from the end of each
     given stream to ``end`` (a time on the history's own axis) and only the new events are returned, under
     the same ids. A stream that would exceed ``max_events`` raises a RunawayError: nothing is cut silently.
-    ``batch_size`` streams are drawn at a time, by default as suits the device.
+    ``batch_size`` streams are drawn at a time, by default as suits the device; ``progress`` is called with the number
+    done.
     """
     if history is not None:
         given, history = history, model.matched(history)
@@ -86,6 +89,8 @@ def simulate(
         state = model.initial((len(rows),)) if history is None else read_history(model, history, rows)
         drawn = _simulate_batch(model, state, keys, begin[rows], stop[rows], limit[rows], history is None, max_events)
         parts.append((drawn.row + first, drawn.time, drawn.type))
+        if progress is not None:
+            progress(first + len(rows))
     events = _Drawn(*(np.concatenate([p.cpu().numpy() for p in field]) for field in zip(*parts, strict=True)))
     axis = TimeAxis(unit=model.time_unit) if history is None else history.axis
     streams = _collect(model, events, begin, stop, limit, origin, ids, axis)

@@ -21,7 +21,7 @@ def load_proposal(
 ) -> Proposal:
     """Read a proposal that ``Proposal.save`` wrote; ``missing`` takes the place of the mechanism saved with it."""
     path = Path(directory)
-    about, kind = PROPOSAL_FILES.read(path, PROPOSALS, {"missingness": OBJECT, "training": OBJECT})
+    about, kind = read_about(path)
     model = load_model(path / MODEL_FOLDER, device)
     if about.get("model", model.digest()) != model.digest():
         raise ModelError(
@@ -30,7 +30,7 @@ def load_proposal(
         )
 
     def make() -> Proposal:
-        given = _mechanism(about["missingness"], path) if missing is None else missing
+        given = read_mechanism(about["missingness"], path) if missing is None else missing
         return kind.from_config(model, given, **about["config"])
 
     proposal = PROPOSAL_FILES.build(path, make)
@@ -40,7 +40,13 @@ def load_proposal(
     return proposal
 
 
-def _mechanism(about: dict[str, Any], path: Path) -> Missingness:
+def read_about(path: Path) -> tuple[dict[str, Any], type[Proposal]]:
+    """The description of a saved proposal, each field checked, and its class."""
+    return PROPOSAL_FILES.read(path, PROPOSALS, {"missingness": OBJECT, "training": OBJECT})
+
+
+def read_mechanism(about: dict[str, Any], path: Path) -> Missingness:
+    """The mechanism that a saved proposal describes."""
     kind = MECHANISMS.get(about["kind"]) if isinstance(about.get("kind"), str) else None
     if kind is None or not isinstance(about.get("config"), dict):
         raise ModelError(f"{path / PROPOSAL_FILES.json}: missingness does not describe a mechanism. Fit it again.")

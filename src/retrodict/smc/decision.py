@@ -12,7 +12,8 @@ streams together, decodes all guesses; R is the risk that is reported.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import itertools
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -44,13 +45,25 @@ class Decision:
 
 
 def decide(
-    full: Guesses, lagged: Guesses, observed: StreamSet, costs: Sequence[CostLike], ensemble: Way | None, **options: Any
+    full: Guesses,
+    lagged: Guesses,
+    observed: StreamSet,
+    possible: NDArray[np.bool_],
+    costs: Sequence[CostLike],
+    ensemble: Way | None,
+    progress: Callable[[int], None] | None,
+    **options: Any,
 ) -> list[Decision]:
-    """The consensus at each cost; ``ensemble`` None leaves the choice to the cross-fit."""
+    """The consensus at each cost; ``ensemble`` None leaves the choice to the cross-fit.
+
+    Streams that are not ``possible`` [N] get no events.
+    """
     prices, ways = [as_cost(cost) for cost in costs], {"full": full, "lagged": lagged}
     expected = (full.weights * full.counts()).sum(1)
     risks: dict[Way, list[NDArray[np.float64]]] = {}
     tried: tuple[Way, ...] = ("full", "lagged") if ensemble is None else (ensemble,)
+    passes = len(prices) + (2 * len(tried) if full.islands > 1 else 0)
+    options["progress"] = _counter(progress, passes)
     if full.islands > 1:
         judges = full.halves()
         for way in tried:
@@ -61,7 +74,9 @@ def decide(
         thinned, charges = _prepare(ways[best], observed, DRAWS)
         (found,) = decode_set(thinned, [price], charges, **options)
         risk = risks[best][c] if risks else found.risk
-        decisions.append(Decision(as_streams(found, observed), best, risk, price.insert * expected))
+        streams = as_streams(found, observed)
+        streams = streams if possible.all() else streams.keep(possible[streams.stream_of_event])
+        decisions.append(Decision(streams, best, risk, price.insert * expected))
     return decisions
 
 
@@ -80,6 +95,14 @@ def _cross_fit(
         for risk, cost, found in zip(risks, costs, decodes, strict=True):
             risk += 0.5 * expected_distance_set(found.times, found.types, found.offsets, other, cost)
     return risks
+
+
+def _counter(progress: Callable[[int], None] | None, passes: int) -> Callable[[], None] | None:
+    """Called once for each stream and pass, calls ``progress`` with the streams that these make in all."""
+    if progress is None:
+        return None
+    calls = itertools.count(1)
+    return lambda: progress(next(calls) // passes)
 
 
 def _ensembles(guesses: Guesses) -> Ensembles:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import Literal
@@ -12,10 +13,12 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from retrodict import _limits
-from retrodict.errors import ModelError
+from retrodict.errors import ModelError, SuspicionNotice
 from retrodict.events.batch import batches_by_length, make_batch
+from retrodict.events.results import refuse_results
 from retrodict.events.stream import EventStream
 from retrodict.events.stream_set import StreamSet
+from retrodict.events.suspicion import warn_of
 from retrodict.models.quadrature import Integral
 from retrodict.proposals.base import Proposal
 from retrodict.random import split, stream_keys
@@ -78,6 +81,8 @@ def impute(
         raise ModelError(f"islands must divide the {particles} particles evenly, but is {islands!r}.")
     model = proposal.model
     observed = model.matched(observed)
+    warn_of(observed, skip=("ends",))
+    refuse_results(observed)
     options = replace(options, particles=particles // islands)
     _ask_memory(observed, proposal, particles)
     parts, done = [], 0
@@ -92,7 +97,10 @@ def impute(
         done += len(index)
         if progress is not None:
             progress(done)
-    return concatenate(parts, observed, np.argsort(np.concatenate(groups), kind="stable"))
+    posterior = concatenate(parts, observed, np.argsort(np.concatenate(groups), kind="stable"))
+    for found in posterior.suspicions():
+        warnings.warn(str(found), SuspicionNotice, stacklevel=2)
+    return posterior
 
 
 def sweep(

@@ -21,10 +21,13 @@ from numpy.typing import ArrayLike, NDArray
 from retrodict.decode.transport import CostLike
 from retrodict.errors import DataError, DataNotice
 from retrodict.events.combine import combine
+from retrodict.events.io.moments import Moment, all_on_axis, on_axis
 from retrodict.events.stream import EventStream
 from retrodict.events.stream_set import StreamSet, describe_types
+from retrodict.events.suspicion import Suspicion, beyond_edges
 from retrodict.models.base import Model
 from retrodict.models.simulate import simulate
+from retrodict.models.surprise import surprises
 from retrodict.smc.choice import prefers_lagged
 from retrodict.smc.decision import Decision, decide
 from retrodict.smc.diagnostics import Diagnostics, complaints
@@ -33,6 +36,8 @@ from retrodict.smc.posterior_folder import read_posterior, save_posterior
 
 if TYPE_CHECKING:
     import pandas as pd
+
+_SOME = 50  # streams that are looked at for types that surprise the model
 
 
 @dataclass(eq=False, repr=False)
@@ -83,6 +88,11 @@ class Posterior:
         """``full`` or ``lagged``: what expected counts of one island fit those of the other better (cross-fit)."""
         return self.lagged if prefers_lagged(self.full, self.lagged, self.observed) else self.full
 
+    @property
+    def is_possible(self) -> NDArray[np.bool_]:
+        """Whether what was observed has some probability, [N]; elsewhere particles mean nothing."""
+        return np.isfinite(self.log_evidence)
+
     def __len__(self) -> int:
         return len(self.observed)
 
@@ -98,13 +108,16 @@ class Posterior:
         return self.full.weights[i]
 
     def expected_count(
-        self, type: str | int | None = None, start: float | None = None, end: float | None = None
+        self, type: str | int | None = None, start: Moment | None = None, end: Moment | None = None
     ) -> NDArray[np.float64]:
-        """Expected number of missing events of a type (any, if None) in [start, end], for each stream, [N]."""
+        """Expected number of missing events of a type (any, if None) in [start, end], for each stream, [N].
+
+        Here as in all questions, times of dated streams may be dates.
+        """
         return (self.chosen.weights * self._counts(self.chosen, type, start, end)).sum(1)
 
     def probability(
-        self, type: str | int | None = None, start: float | None = None, end: float | None = None
+        self, type: str | int | None = None, start: Moment | None = None, end: Moment | None = None
     ) -> NDArray[np.float64]:
         """Probability that at least one event of a type went missing in [start, end], for each stream, [N].
 
@@ -113,9 +126,9 @@ class Posterior:
         guesses = self.full if start is None and end is None else self.chosen
         return (guesses.weights * (self._counts(guesses, type, start, end) > 0)).sum(1)
 
-    def intensity(self, grid: ArrayLike) -> NDArray[np.float64]:
+    def intensity(self, grid: ArrayLike | Sequence[Moment]) -> NDArray[np.float64]:
         """Expected missing events per unit of time between consecutive grid times [G+1]: [N, G, K]."""
-        edges = np.asarray(grid, dtype=np.float64)
+        edges = all_on_axis(grid, self.observed.axis, "a time of the grid")
         if edges.ndim != 1 or len(edges) < 2 or (np.diff(edges) <= 0).any():
             raise DataError("the grid is not an increasing list of times", remedy="pass e.g. np.linspace(0, 24, 97)")
         guesses = self.chosen
@@ -150,11 +163,12 @@ class Posterior:
         """Observed and missing events together."""
         return combine(self.observed, missing)[0]
 
-    def forecast(self, until: float, seed: int = 0) -> tuple[StreamSet, NDArray[np.float64]]:
+    def forecast(self, until: Moment, seed: int = 0) -> tuple[StreamSet, NDArray[np.float64]]:
         """Continue each particle past the end of its stream to ``until``: new events, and weights [N, M].
 
         The streams come particle by particle, stream after stream, with ids "id/m".
         """
+        end = on_axis(until, self.observed.axis, "until=")
         if self.model is None:
             raise DataError("this posterior has no model to go on with", remedy="set posterior.model, or impute again")
         histories = []
@@ -166,29 +180,36 @@ class Posterior:
                 name = f"{self.observed.ids[i]}/{m}"
                 histories.append(EventStream.trusted(times[order], types[order], z.start, z.end, name))
         history = StreamSet(histories, types=self.observed.types, axis=self.observed.axis)
-        return simulate(self.model, history=history, end=until, seed=seed), self.full.weights
+        return simulate(self.model, history=history, end=end, seed=seed), self.full.weights
 
     def consensus(
-        self, cost: CostLike, method: Literal["exact", "local"] = "exact", *, level: float = 0.9
+        self, cost: CostLike, method: Literal["exact", "local"] = "exact", *, level: float = 0.9, **options: Any
     ) -> StreamSet:
         """One answer: for each stream the missing events of least expected distance to the truth (section 4).
 
         Each event carries columns ``probability``, that an event of its type happened where it is (so near that the
         two are aligned, within the cost of an insertion and a deletion at most), and ``earliest`` and ``latest``, which
-        hold its time with probability ``level`` if it did.
+        hold its time with probability ``level`` if it did. ``options`` are those of ``decide``.
         """
         return self.decide([cost], method=method, level=level)[0].streams
 
     def decide(
-        self, costs: Sequence[CostLike], ensemble: Literal["full", "lagged"] | None = None, **options: Any
+        self,
+        costs: Sequence[CostLike],
+        ensemble: Literal["full", "lagged"] | None = None,
+        *,
+        progress: Callable[[int], None] | None = None,
+        **options: Any,
     ) -> list[Decision]:
         """The consensus at each cost with its risk, judged by an independent run (``smc/decision.py``).
 
-        ``ensemble`` names the guesses to decode; by default the independent run chooses. ``options`` are those of
-        ``rd.consensus``; to a thousandth of the least risk suffices, since 200 guesses say less than that.
+        ``ensemble`` names the guesses to decode; by default the independent run chooses. Streams without evidence,
+        whose particles mean nothing, get no events. ``progress`` is called with the number of streams done.
+        ``options`` are those of ``rd.consensus``; a thousandth above the least risk is near enough, since 200 guesses
+        say less than that.
         """
         options = {"tolerance": 1e-3, "threads": torch.get_num_threads()} | options
-        return decide(self.full, self.lagged, self.observed, costs, ensemble, **options)
+        return decide(self.full, self.lagged, self.observed, self.is_possible, costs, ensemble, progress, **options)
 
     def to_frame(self, start: int = 0, stop: int | None = None) -> pd.DataFrame:
         """One row for each event of each particle: stream, draw, weight, time, type; of streams ``start:stop``."""
@@ -228,8 +249,15 @@ class Posterior:
         return to_arviz(self, self.num_particles if draws is None else draws, seed)
 
     def save(self, directory: str | os.PathLike[str]) -> Path:
-        """Write the posterior into a folder of Parquet files."""
+        """Write the posterior into a folder of Parquet files (``smc/posterior_folder.py``)."""
         return save_posterior(self, directory)
+
+    def suspicions(self) -> list[Suspicion]:
+        """What is not imputed beyond the edges of streams, and types that surprise the model in some of them."""
+        found = beyond_edges(self.observed, float(self.expected_count().sum()))
+        if self.model is None or not len(self):
+            return found
+        return found + surprises(self.model, combine(self.observed[:_SOME], self.draws()[0][:_SOME])[0])
 
     def warn(self) -> None:
         """Say in words, as one notice each, what should keep you from trusting the answer."""
@@ -237,16 +265,16 @@ class Posterior:
             warnings.warn(text, DataNotice, stacklevel=3)
 
     def _counts(
-        self, guesses: Guesses, type: str | int | None, start: float | None, end: float | None
+        self, guesses: Guesses, type: str | int | None, start: Moment | None, end: Moment | None
     ) -> NDArray[np.int64]:
         """Events of a type in [start, end] in each guess, [N, M]."""
         keep = np.ones(len(guesses.event_times), dtype=bool)
         if type is not None:
             keep &= guesses.event_types == self._type_index(type)
         if start is not None:
-            keep &= guesses.event_times >= start
+            keep &= guesses.event_times >= on_axis(start, self.observed.axis, "start=")
         if end is not None:
-            keep &= guesses.event_times <= end
+            keep &= guesses.event_times <= on_axis(end, self.observed.axis, "end=")
         return guesses.counts(keep)
 
     def _type_index(self, type: str | int) -> int:

@@ -1,18 +1,23 @@
 """Save and load posteriors: Parquet tables and a small JSON file in one folder.
 
-DIR/posterior.json          format, version, numbers of particles and islands
+DIR/posterior.json          format, version, numbers of particles and islands, unit of costs, facts about table.parquet
 DIR/observed.parquet        the observed streams
-DIR/full.parquet            one row for each particle: stream, draw, weight, events
-DIR/full_events.parquet     one row for each event of each particle: stream, draw, time, type (positions and indices)
+DIR/table.parquet           the table they were read from, as it was, and DIR/rows.parquet what its rows are, if any
+DIR/full.parquet            one row for each particle: stream and draw by number, weight, number of events
+DIR/full_events.parquet     one row for each event of each particle, guess by guess: time and type as numbers
 DIR/lagged.parquet and DIR/lagged_events.parquet    the same for the lagged ensemble
+DIR/draws.parquet           the events of the chosen ensemble for anybody to read: stream, draw, weight, time, type
 DIR/streams.parquet         one row for each stream: log evidence, diagnostics, families (island by island)
 """
 
 from __future__ import annotations
 
+import math
 import os
+from collections.abc import Callable
+from contextlib import ExitStack
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, BinaryIO
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,7 +25,6 @@ from numpy.typing import NDArray
 from retrodict.errors import DataError
 from retrodict.events.atomic import atomic_file, write_json
 from retrodict.events.io.read import read_events
-from retrodict.events.io.write import write_events
 from retrodict.events.lock import lock_folder
 from retrodict.events.plain import read_json
 from retrodict.events.stream_set import StreamSet
@@ -31,29 +35,61 @@ if TYPE_CHECKING:
     from retrodict.smc.posterior import Posterior
 
 FORMAT, VERSION = "retrodict posterior", 2
+_ENSEMBLES = ("full", "lagged")
+_GUESSES = tuple(name + what for name in _ENSEMBLES for what in ("", "_events"))
+FILES = tuple(f"{name}.parquet" for name in ("observed", "table", "rows", *_GUESSES, "draws", "streams"))
 _STREAMS = 500  # whose draws are put into a table at once
 
 
-def save_posterior(posterior: Posterior, directory: str | os.PathLike[str]) -> Path:
-    """Write a posterior into a folder (made if need be); posterior.json comes last, so half a save is not loaded."""
+def save_posterior(
+    posterior: Posterior,
+    directory: str | os.PathLike[str],
+    unit: str | None = None,
+    progress: Callable[[int], None] | None = None,
+) -> Path:
+    """Write a posterior into a folder (made if need be), all of it or nothing.
+
+    ``unit`` is the one that costs of decoding are given in. ``progress`` is called with the number of streams written.
+    """
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-    path, d, ensembles = Path(directory), posterior.diagnostics, {"full": posterior.full, "lagged": posterior.lagged}
+    from retrodict.events.io.kept_table import ROWS, TABLE, keep_table  # loads Arrow
+    from retrodict.events.io.parquet_file import write_parquet
+
+    path, d = Path(directory), posterior.diagnostics
+    kept = keep_table(posterior.observed)
     streams: dict[str, Any] = {"log_evidence": posterior.log_evidence, "resamplings": d.resamplings}
     streams |= {"ess": list(d.ess), "ahead": list(d.ahead)}
-    tables: dict[str, dict[str, Any]] = {"streams": streams}
-    for name, guesses in ensembles.items():
-        streams[f"{name}_families"] = list(guesses.families.reshape(len(posterior), -1))
-        tables |= {name: _guess_table(guesses), f"{name}_events": _event_table(guesses)}
-    about = {"format": FORMAT, "version": VERSION, "particles": posterior.num_particles}
+    tables = {}
+    for name in _ENSEMBLES:
+        guesses: Guesses = getattr(posterior, name)
+        streams[f"{name}_families"] = list(
+            guesses.families.reshape(len(posterior), math.prod(guesses.families.shape[1:]))
+        )
+        tables[f"{name}.parquet"] = pa.table(_guess_table(guesses))
+        tables[f"{name}_events.parquet"] = pa.table({"time": guesses.event_times, "type": guesses.event_types})
+    about = {"format": FORMAT, "version": VERSION, "particles": posterior.num_particles, "unit": unit}
     about["islands"] = posterior.full.islands
+    if kept is not None:
+        about, streams = about | {"table": kept.facts}, streams | {"place": kept.places}
+        tables |= {TABLE: kept.table, ROWS: kept.rows}
+    tables["streams.parquet"] = pa.table(streams)
     with lock_folder(path):
-        (path / "posterior.json").unlink(missing_ok=True)
-        write_events(posterior.observed, path / "observed.parquet")
-        for name, columns in tables.items():
-            with atomic_file(path / f"{name}.parquet") as file:
-                pq.write_table(pa.table(columns), file)
+        with ExitStack() as files:  # all are written to the side before the first is moved into place
+
+            def new(name: str) -> BinaryIO:
+                return files.enter_context(atomic_file(path / name))
+
+            plain = posterior.observed.replace()  # under our own names, not as the user's table
+            write_parquet(plain, new("observed.parquet"), path / "observed.parquet", {})
+            for name, table in tables.items():
+                pq.write_table(table, new(name))
+            write_draws(posterior, new("draws.parquet"), progress)
+            (path / "posterior.json").unlink(missing_ok=True)
+        if kept is None:  # that of another posterior
+            for name in (TABLE, ROWS):
+                (path / name).unlink(missing_ok=True)
         write_json(path / "posterior.json", about)
     return path
 
@@ -64,42 +100,47 @@ def _guess_table(guesses: Guesses) -> dict[str, Any]:
     return {"stream": stream, "draw": draw, "weight": guesses.weights.reshape(-1), "events": np.diff(guesses.offsets)}
 
 
-def _event_table(guesses: Guesses) -> dict[str, Any]:
-    stream, draw = np.divmod(guesses.guess_of_event(), guesses.weights.shape[1])
-    return {"stream": stream, "draw": draw, "time": guesses.event_times, "type": guesses.event_types}
-
-
-def write_draws(posterior: Posterior, path: str | os.PathLike[str]) -> None:
+def write_draws(posterior: Posterior, file: BinaryIO, progress: Callable[[int], None] | None = None) -> None:
     """Write all draws as one Parquet table, some streams at a time: a table of all of them takes much memory."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
     def part(first: int) -> pa.Table:
-        return pa.Table.from_pandas(posterior.to_frame(first, first + _STREAMS), preserve_index=False)
+        frame = posterior.to_frame(first, first + _STREAMS)
+        last = min(first + _STREAMS, len(posterior))
+        events = slice(*posterior.offsets[[first * posterior.num_particles, last * posterior.num_particles]])
+        if posterior.observed.axis.is_calendar:
+            frame["position"] = posterior.event_times[events]
+        frame["code"] = posterior.event_types[events]
+        return pa.Table.from_pandas(frame, preserve_index=False)
 
-    with atomic_file(path) as file:
-        head = part(0)
-        with pq.ParquetWriter(file, head.schema) as writer:
-            writer.write_table(head)
-            for first in range(_STREAMS, len(posterior), _STREAMS):
-                writer.write_table(part(first).cast(head.schema))
+    head = part(0)
+    with pq.ParquetWriter(file, head.schema) as writer:
+        for first in range(0, max(len(posterior), 1), _STREAMS):
+            writer.write_table(part(first).cast(head.schema) if first else head)
+            if progress is not None:
+                progress(min(first + _STREAMS, len(posterior)))
 
 
 def read_posterior(
     directory: str | os.PathLike[str],
 ) -> tuple[StreamSet, Guesses, Guesses, NDArray[np.float64], Diagnostics]:
     """What ``save_posterior`` wrote, as ``Posterior`` takes it."""
-    from retrodict.events.io.parquet_file import read_columns  # loads Arrow
+    from retrodict.events.io.kept_table import give_back  # loads Arrow
+    from retrodict.events.io.parquet_file import read_columns
 
     path = Path(directory)
     try:
         about = read_json(path / "posterior.json")
-        if (about["format"], about["version"]) != (FORMAT, VERSION):
+        if about["format"] != FORMAT or about["version"] != VERSION:
             raise ValueError(f"it is not of version {VERSION}")
         sizes = about["particles"], about["islands"]
         if not all(type(size) is int and size > 0 for size in sizes) or sizes[0] % sizes[1]:
             raise ValueError("its numbers of particles and islands do not fit together")
-        streams, observed = read_columns(path / "streams.parquet"), read_events(path / "observed.parquet")
+        streams = read_columns(path / "streams.parquet")
+        observed = read_events(path / "observed.parquet").replace()  # which is not the user's table
+        if about.get("table") is not None:
+            observed = give_back(observed, path, about["table"], streams["place"].astype(np.int64))
         N = len(observed)
         if len(streams["ess"]) != N:
             raise ValueError("its tables do not fit together")
@@ -107,7 +148,7 @@ def read_posterior(
             _read_guesses(
                 read_columns(path / f"{name}.parquet"),
                 read_columns(path / f"{name}_events.parquet"),
-                _stack(streams[f"{name}_families"], N).reshape(N, sizes[1], -1),
+                _stack(streams[f"{name}_families"], N).reshape(N, sizes[1], int(observed.lengths.max(initial=0)) + 1),
                 observed,
                 sizes[0],
             )
@@ -144,6 +185,12 @@ def _read_guesses(
         raise ValueError("its tables do not fit together")
     offsets = np.concatenate([[0], np.cumsum(counts)])
     return Guesses(times, types, offsets, weights.reshape(-1, M), families)
+
+
+def read_unit(directory: str | os.PathLike[str]) -> str | None:
+    """The unit of costs that was saved with a posterior, if any."""
+    found = read_json(Path(directory) / "posterior.json").get("unit")
+    return found if isinstance(found, str) else None
 
 
 def _stack(rows: NDArray[Any], number: int) -> NDArray[np.float64]:

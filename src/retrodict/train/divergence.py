@@ -71,6 +71,9 @@ class Divergence(Objective):
     epoch alone. The exclusive part takes ``draws`` draws a stream (1 is the paper's form).
     """
 
+    what = "smoother"
+    unit = "log q, nats per missing event"
+
     def __init__(
         self,
         proposal: Proposal,

@@ -110,6 +110,9 @@ class ExpectationMaximisation(Objective):
     ``particles`` a stream in the E-step, of which ``draws`` are drawn by weight for the M-step.
     """
 
+    what = "model and smoother"
+    unit = "nats per event, on dev the evidence per observed event"
+
     def __init__(
         self,
         learner: Learner,

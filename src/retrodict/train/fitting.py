@@ -25,12 +25,15 @@ import pytorch_lightning as pl
 import torch
 
 from retrodict import _limits
-from retrodict.errors import DataError, DataNotice, ModelError
+from retrodict.errors import DataError, DataNotice, ModelError, SuspicionNotice
 from retrodict.events.lock import lock_folder
 from retrodict.events.stream_set import StreamSet
+from retrodict.events.suspicion import warn_of
 from retrodict.missingness.base import Missingness
 from retrodict.models.base import Model
+from retrodict.models.device import find_device
 from retrodict.models.model_folder import load_model
+from retrodict.models.surprise import surprises
 from retrodict.models.tensors import weights_digest
 from retrodict.proposals.base import Proposal
 from retrodict.proposals.proposal_folder import load_proposal
@@ -73,13 +76,12 @@ def fit(
     ``learn_from``, ``redraw``, ``fresh_masks``, ``draws`` (``train/divergence.py``).
     """
     check_settings(epochs=epochs, batch_size=batch_size, patience=patience)
-    if learning_rate is not None and not 0 < learning_rate < float("inf"):
-        raise ModelError(f"learning_rate must be a positive number, but is {learning_rate}.")
-    if seconds is not None and not seconds > 0:
-        raise ModelError(f"seconds must be a positive number, but is {seconds}.")
+    check_training(learning_rate, seconds)
     if not (isinstance(train, StreamSet) and (dev is None or isinstance(dev, StreamSet))):
         raise ModelError("train and dev must be stream sets: build them with rd.StreamSet or rd.read_events.")
-    _device(device)
+    find_device(device)
+    if not isinstance(model, Proposal):  # its model was fitted to such streams before
+        warn_of(train)
     train, dev = check_data(train, dev, seed)
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
@@ -108,6 +110,9 @@ def fit(
         if directory is not None:
             fitted.save(folder)
             run.finish(len(fitting.history), stopped_early=fitting.is_done())
+    if isinstance(fitted, Model):
+        for found in surprises(fitted, fitted.matched(dev)[:200]):
+            warnings.warn(str(found), SuspicionNotice, stacklevel=2)
     return fitted
 
 
@@ -129,14 +134,14 @@ def train_objective(
     fitting = TrainingModule(objective, settings)
     callbacks: list[pl.Callback] = []
     if progress:
-        callbacks.append(EpochProgress(epochs))
+        callbacks.append(EpochProgress(epochs, seconds))
     if seconds is not None:
         callbacks.append(_Deadline(seconds))
     began = time.perf_counter()
     with _quiet():
         trainer = pl.Trainer(
             max_epochs=epochs,
-            accelerator="gpu" if _device(device) == "cuda" else "cpu",
+            accelerator="gpu" if find_device(device) == "cuda" else "cpu",
             devices=1,
             callbacks=[*callbacks, run.callback()],
             logger=False,
@@ -204,15 +209,6 @@ def _ask_memory(model: Model, train: StreamSet, batch_size: int) -> None:
         warnings.warn(f"{what} takes about {_limits.size(need)} of memory", DataNotice, stacklevel=3)
 
 
-def _device(name: str) -> str:
-    """cuda or cpu; "auto" takes a GPU where there is one."""
-    if name not in ("auto", "cpu", "cuda"):
-        raise ModelError(f"unknown device {name!r}. Choose auto, cpu or cuda.")
-    if name == "cuda" and not torch.cuda.is_available():
-        raise ModelError("there is no CUDA device here. Choose device auto or cpu.")
-    return name if name != "auto" else "cuda" if torch.cuda.is_available() else "cpu"
-
-
 def _run_trainer(trainer: pl.Trainer, fitting: TrainingModule, checkpoint: Path | None) -> None:
     try:
         trainer.fit(fitting, ckpt_path=checkpoint)
@@ -254,6 +250,13 @@ def check_settings(**counts: int) -> None:
     for name, value in counts.items():
         if value < 1:
             raise ModelError(f"{name} must be at least 1, but is {value}.")
+
+
+def check_training(learning_rate: float | None, seconds: float | None) -> None:
+    """Refuse a learning rate or a time limit that is not a positive number."""
+    for name, value in (("learning_rate", learning_rate), ("seconds", seconds)):
+        if value is not None and not 0 < value < float("inf"):
+            raise ModelError(f"{name} must be a positive number, but is {value}.")
 
 
 def check_data(train: StreamSet, dev: StreamSet | None, seed: int) -> tuple[StreamSet, StreamSet]:

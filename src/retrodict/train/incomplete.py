@@ -11,14 +11,19 @@ import torch
 
 from retrodict.errors import ModelError
 from retrodict.events.stream_set import StreamSet
+from retrodict.events.suspicion import warn_of
 from retrodict.missingness.base import Missingness
+from retrodict.missingness.by_type import ByType
 from retrodict.missingness.spec import write_missing
 from retrodict.models.base import Model
+from retrodict.models.device import find_device
 from retrodict.proposals import Proposal, Smoothing
+from retrodict.proposals.smoothers import SMOOTHER
 from retrodict.train.expectation import ExpectationMaximisation, Learner
 from retrodict.train.fitting import (
     check_data,
     check_settings,
+    check_training,
     folder_of_run,
     mechanism_config,
     model_for,
@@ -26,22 +31,23 @@ from retrodict.train.fitting import (
     train_objective,
 )
 from retrodict.train.module import Settings
+from retrodict.train.rates import RateEstimates, estimate_rates, learnable
 from retrodict.train.run import Run
-
-SMOOTHER = "smoother"  # the folder, inside the model's, of the proposal trained for it
 
 
 @dataclass(frozen=True)
 class Fitted:
     """What was learned from incomplete streams, and one row of metrics for each epoch.
 
-    ``proposal`` is the smoother of the E-step (or filtering), ready for ``rd.impute``.
+    ``proposal`` is the smoother of the E-step (or filtering), ready for ``rd.impute``. ``rates`` are missing rates by
+    type that were learned, with standard errors that take the model for right.
     """
 
     model: Model
     missing: Missingness
     proposal: Proposal
     history: list[dict[str, float]]
+    rates: RateEstimates | None = None
 
 
 def fit_incomplete(
@@ -62,6 +68,7 @@ def fit_incomplete(
     learning_rate: float | None = None,
     averaging: float = 0.995,
     patience: int = 12,
+    seconds: float | None = None,
     seed: int = 0,
     resume: bool = True,
     device: str = "auto",
@@ -83,9 +90,12 @@ def fit_incomplete(
             "learn the mechanism alone."
         )
     check_settings(epochs=epochs, batch_size=batch_size, patience=patience, particles=particles, draws=draws)
+    check_training(learning_rate, seconds)
+    find_device(device)
     if isinstance(model, Proposal):
         raise ModelError("a proposal is fitted to complete streams, by rd.fit; give the model itself.")
     missing = copy.deepcopy(missing)  # what is learned of it is not the caller's
+    warn_of(streams)
     train, dev = check_data(streams, dev, seed)
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
@@ -110,14 +120,18 @@ def fit_incomplete(
         about = {"config": rounded(fitted.config()), "missingness": rounded(mechanism_config(missing))}
         run = Run(folder, objective, settings, {"kind": fitted.kind, **about})
         fitting = train_objective(
-            objective, settings, run, epochs=epochs, resume=resume, device=device, progress=progress
+            objective, settings, run, epochs=epochs, seconds=seconds, resume=resume, device=device, progress=progress
         )
-        proposal = learner.refresh()
+        proposal, rates = learner.refresh(), None
+        if learn_missing and isinstance(proposal.missingness, ByType) and learnable(proposal.missingness).any():
+            _, rates = estimate_rates(proposal, train, particles=particles, seed=seed, move=False)
+            rates.warn()
         if directory is not None:
             fitted.save(folder)
             if isinstance(proposal, Smoothing):
                 proposal.save(folder / SMOOTHER)
             if learn_missing:
-                write_missing(learner.missing, folder / "missing.yaml")
-            run.finish(len(fitting.history), stopped_early=len(fitting.history) < epochs)
-    return Fitted(fitted, learner.missing, proposal, fitting.history)
+                comments = [] if rates is None else ["missing rates, learned", *rates.lines()]
+                write_missing(learner.missing, folder / "missing.yaml", comments)
+            run.finish(len(fitting.history), stopped_early=fitting.is_done())
+    return Fitted(fitted, learner.missing, proposal, fitting.history, rates)

@@ -2,7 +2,8 @@
 
 E-step: draws of the missing events under the current mechanism. M-step: each event of a completed stream was seen or
 not, so the likelihood is that of coin tosses with known faces, Σ log ρ over missing and Σ log (1 - ρ) over observed
-events. Rates by type are then shares of events; delays and networks are fitted by gradient steps.
+events. Rates by type are then shares of events; delays and networks are fitted by gradient steps. In the end rates by
+type are taken to the top of the evidence, whose curvature there gives their standard errors (``train/rates.py``).
 """
 
 from __future__ import annotations
@@ -36,6 +37,7 @@ from retrodict.smc.impute import impute
 from retrodict.smc.posterior import Posterior
 from retrodict.train.fitting import check_settings
 from retrodict.train.objective import add_streams
+from retrodict.train.rates import RateEstimates, estimate_rates, learnable
 
 _LEAST = 1e-6  # rates that are learned stay this far from 0 and 1
 
@@ -49,10 +51,11 @@ class Completion(NamedTuple):
 
 @dataclass
 class Learned:
-    """A mechanism, and the log evidence per observed event before each round of EM."""
+    """A mechanism, the log evidence per observed event before each round of EM, and rates by type with their errors."""
 
     missing: Missingness
     evidence: list[float] = field(default_factory=list)
+    rates: RateEstimates | None = None
 
 
 def learn_missing(
@@ -69,15 +72,18 @@ def learn_missing(
 ) -> Learned:
     """Learn the mechanism of a proposal from incomplete ``streams``, its model fixed.
 
-    It starts from the mechanism the proposal has; types whose rates are 0 or 1 keep them. With a ``directory`` every
-    round is kept there, and a call that finds some goes on after them. ``progress`` is called with the round and its
-    evidence.
+    It starts from the mechanism the proposal has; types whose rates are 0 or 1 keep them. Rates by type come with
+    standard errors (``learned.rates``), and a notice names those that the streams do not tell. With a ``directory``
+    every round is kept there, and a call that finds some goes on after them. ``progress`` is called with the round and
+    its evidence.
     """
     streams = proposal.model.matched(streams)
     unit = streams.axis.unit
     given, start = proposal.missingness, copy.deepcopy(proposal.missingness).bind(streams.types, unit)
     if not (isinstance(start, ByType) or list(start.parameters())):
         raise ModelError(f"there is nothing to learn in a {type(start).__name__} mechanism.")
+    if isinstance(start, ByType) and not learnable(start).any():
+        raise ModelError("all missing rates are 0 or 1, which are kept. Give first guesses between them, such as 0.3.")
     check_settings(rounds=rounds, particles=particles, draws=draws)
     identity = _identity(proposal, streams, (particles, draws, seed))
     with contextlib.ExitStack() as stack:
@@ -93,9 +99,16 @@ def learn_missing(
             completed = completions(posterior, draws, seed * 1_000_003 + number)
             learned.missing = maximise(learned.missing, completed)
             learned.evidence.append(evidence)
+            learned.rates = None
             _keep(directory, learned, identity)
             if progress is not None:
                 progress(number, evidence)
+        if learned.rates is None and isinstance(learned.missing, ByType):
+            proposal.missingness = learned.missing
+            learned.missing, learned.rates = estimate_rates(proposal, streams, particles=particles, seed=seed)
+            _keep(directory, learned, identity)
+    if learned.rates is not None:
+        learned.rates.warn()
     return learned
 
 
@@ -131,7 +144,7 @@ def _shares(mechanism: ByType, completed: list[Completion]) -> ByType:
     missing = sum(np.bincount(c.streams.event_types[c.imputed], minlength=len(types)) for c in completed)
     events = sum(np.bincount(c.streams.event_types, minlength=len(types)) for c in completed)
     share = (missing + 0.5) / (events + 1)
-    rates = np.where((before > 0) & (before < 1), np.clip(share, _LEAST, 1 - _LEAST), before)
+    rates = np.where(learnable(mechanism), np.clip(share, _LEAST, 1 - _LEAST), before)
     return ByType(dict(zip(types, rates.tolist(), strict=True))).bind(types)
 
 
@@ -160,8 +173,10 @@ def _keep(directory: str | Path | None, learned: Learned, identity: str) -> None
     if directory is None:
         return
     folder = make_folder(directory)
-    write_missing(learned.missing, folder / "missing.yaml")
+    lines = [] if learned.rates is None else ["missing rates, learned", *learned.rates.lines()]
+    write_missing(learned.missing, folder / "missing.yaml", comments=lines)
     content = {"run": identity, "evidence": learned.evidence, "missing": describe(learned.missing)}
+    content["rates"] = None if learned.rates is None else learned.rates.to_dict()
     write_json(folder / "learned.json", content)
 
 
@@ -172,7 +187,9 @@ def _resume(directory: str | Path | None, identity: str) -> Learned | None:
     try:
         content = read_json(file)
         is_same = content["run"] == identity
-        learned = Learned(build(content["missing"]), content["evidence"])
+        rates = content.get("rates")
+        known = None if rates is None else RateEstimates.from_dict(rates)
+        learned = Learned(build(content["missing"]), content["evidence"], known)
     except (OSError, ValueError, LookupError, TypeError) as error:
         raise TrainingError(f"{file} is damaged ({error}). Delete it, or start anew with resume=False.") from error
     if not is_same:

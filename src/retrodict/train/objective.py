@@ -8,7 +8,7 @@ from __future__ import annotations
 import hashlib
 from abc import ABC, abstractmethod
 from collections.abc import Hashable
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import torch
@@ -24,6 +24,8 @@ from retrodict.models.quadrature import GaussLegendre, Integral
 class Objective(ABC):
     """A module to train, its data, and a loss per event, in nats (lower is better)."""
 
+    what: ClassVar[str] = "model"  # what is trained, and what scores are: words for those who wait
+    unit: ClassVar[str] = "nats per event"
     module: nn.Module
     train: StreamSet
     dev: StreamSet

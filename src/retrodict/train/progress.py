@@ -1,49 +1,79 @@
-"""What one sees while training: a bar on a terminal, one line an epoch elsewhere."""
+"""What one sees while training: a bar with the time left on a terminal, one line an epoch elsewhere."""
 
 from __future__ import annotations
 
+import time
 from typing import Any
 
 import pytorch_lightning as pl
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
+from rich.table import Column
 
 
 class EpochProgress(pl.Callback):
-    """Shows epochs, log-likelihood per event on train and dev, and speed."""
+    """Shows what is trained, epochs, the score per event on train and dev, speed, and the most time that is left."""
 
-    def __init__(self, epochs: int, console: Console | None = None) -> None:
+    def __init__(self, epochs: int, seconds: float | None = None, console: Console | None = None) -> None:
         self.console = console or Console(stderr=True)
+        self.epochs, self.seconds = epochs, seconds
+        self.first, self.began = 0, time.perf_counter()
+        self.text = "starting"
         self.bar = Progress(
-            TextColumn("[bold]fit[/]"),
-            BarColumn(),
+            TextColumn("[bold]fit {task.fields[what]}[/]"),
+            BarColumn(20),
             MofNCompleteColumn(),
             TextColumn("epochs"),
-            TimeElapsedColumn(),
-            TextColumn("{task.description}"),
+            TextColumn("{task.description}", table_column=Column()),  # alone wraps where the terminal is narrow
             console=self.console,
             disable=not self.console.is_terminal,
         )
-        self.task = self.bar.add_task("starting", total=epochs)
+        self.task = self.bar.add_task(self.text, total=epochs, what="")
 
     def on_train_start(self, trainer: pl.Trainer, pl_module: Any) -> None:
         """Start the bar at the epoch a resumed run stands at."""
+        self.first, self.began = trainer.current_epoch, time.perf_counter()
         self.bar.start()
-        self.bar.update(self.task, completed=trainer.current_epoch)
+        self.bar.update(self.task, completed=self.first, what=pl_module.objective.what)
+
+    def on_train_batch_end(self, trainer: pl.Trainer, pl_module: Any, outputs: Any, batch: Any, batch_idx: int) -> None:
+        """A part of an epoch more."""
+        if not self.console.is_terminal:
+            return
+        batches = max(float(trainer.num_training_batches), 1.0)
+        self._show(trainer.current_epoch + (batch_idx + 1) / batches)
 
     def on_train_epoch_end(self, trainer: pl.Trainer, pl_module: Any) -> None:
         """One epoch more."""
-        row = pl_module.history[-1]
+        row, what = pl_module.history[-1], pl_module.objective
         best = min(pl_module.history, key=lambda r: r["dev_loss"])
-        text = (
-            f"nats per event: train {-row['train_loss']:.4f}, dev {-row['dev_loss']:.4f} "
+        self.text = (
+            f"{what.unit}: train {-row['train_loss']:.4f}, dev {-row['dev_loss']:.4f} "
             f"(best {-best['dev_loss']:.4f}, epoch {int(best['epoch']) + 1}); "
             f"{row['events_per_second']:,.0f} events/s"
         )
-        self.bar.update(self.task, completed=trainer.current_epoch + 1, description=text)
+        done = trainer.current_epoch + 1
+        self._show(done)
         if not self.console.is_terminal:
-            self.console.print(f"epoch {trainer.current_epoch + 1}: {text}", soft_wrap=True, highlight=False)
+            line = f"{what.what}, epoch {done}: {self.text}; {self._left(done)}"
+            self.console.print(line, soft_wrap=True, highlight=False)
 
     def teardown(self, trainer: pl.Trainer, pl_module: Any, stage: str) -> None:
         """Leave the last line standing."""
         self.bar.stop()
+
+    def on_exception(self, trainer: pl.Trainer, pl_module: Any, exception: BaseException) -> None:
+        """The terminal is as it was before."""
+        self.bar.stop()
+
+    def _show(self, done: float) -> None:
+        self.bar.update(self.task, completed=done, description=f"{self._left(done)}; {self.text}")
+
+    def _left(self, done: float) -> str:
+        """The most time that is left: training may stop earlier."""
+        spent = time.perf_counter() - self.began
+        left = spent / max(done - self.first, 1e-3) * max(self.epochs - done, 0)
+        if self.seconds is not None:
+            left = min(left, max(self.seconds - spent, 0))
+        minutes, seconds = divmod(round(left), 60)
+        return f"at most {minutes // 60}:{minutes % 60:02}:{seconds:02} left"

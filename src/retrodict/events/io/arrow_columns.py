@@ -88,5 +88,6 @@ def column_values(column: pa.Array) -> NDArray[Any]:
     if (numeric and not column.null_count) or pa.types.is_floating(kind) or dates:
         return np.array(column.to_numpy(zero_copy_only=False))  # a copy: the caller's table may change
     if pa.types.is_timestamp(kind):  # NumPy has no time zones, and Python's datetimes no nanoseconds
-        column = pc.floor_temporal(column, unit="microsecond").cast(pa.timestamp("us", kind.tz))
+        moments = column.cast(pa.timestamp(kind.unit, "UTC"))  # in a zone, an hour of the clock may come twice
+        column = pc.floor_temporal(moments, unit="microsecond").cast(pa.timestamp("us", kind.tz))
     return np.fromiter(column.to_pylist(), dtype=object, count=len(column))

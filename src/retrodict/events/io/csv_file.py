@@ -19,15 +19,12 @@ import pyarrow.csv as arrow_csv
 from retrodict import _limits
 from retrodict.errors import DataError
 from retrodict.events.io.files import packed, read_bytes
+from retrodict.events.io.own_table import write_table
 from retrodict.events.io.request import Request
 from retrodict.events.io.roles import names_of_times
 from retrodict.events.io.tables import from_arrow
-from retrodict.events.io.tables_out import to_table
+from retrodict.events.io.text_columns import infer, to_lines
 from retrodict.events.stream_set import StreamSet
-
-_INTEGER = "^(0|-?[1-9][0-9]{0,17})$"  # always fits 64 bits
-_FLOAT = r"^-?(0|[1-9]\d*)(\.\d+)?([eE][+-]?\d+)?$|^(?i:nan)$"  # but not 007, which is a code
-_KINDS = {"stream": ("integer",), "type": ("integer", "float")}
 
 
 def read_csv(path: Path, request: Request) -> StreamSet:
@@ -40,15 +37,15 @@ def read_csv(path: Path, request: Request) -> StreamSet:
             f"the header is a single field, {table.column_names[0]!r}", "separate the fields with commas"
         )
     kind = request.type or "type"
-    roles = {kind: "type", request.stream or "stream": "stream"}
+    names = {"type": kind, "stream": str(request.stream or "stream")}
     times = names_of_times(request)
     columns = []
     for name, column in zip(table.column_names, table.columns, strict=True):
         if name in times or (name == kind and _are_names(column, request)):
             columns.append(column)
         else:
-            columns.append(_infer(column, _KINDS.get(roles.get(name, ""), ("integer", "boolean", "float"))))
-    return from_arrow(pa.Table.from_arrays(columns, names=table.column_names), request)
+            columns.append(infer(column, name, names))
+    return from_arrow(pa.Table.from_arrays(columns, names=table.column_names), request, ("csv", table))
 
 
 def _ask(data: bytes, path: Path) -> None:
@@ -112,32 +109,22 @@ def _are_names(column: pa.ChunkedArray, request: Request) -> bool:
     return set(pc.unique(column.drop_null()).to_pylist()) <= set(request.types)
 
 
-def _infer(column: pa.ChunkedArray, kinds: tuple[str, ...]) -> pa.ChunkedArray:
-    """The first of ``kinds`` that every value is written as, else the text itself."""
-    present = column.drop_null()
-    if not len(present):
-        return column
-    if pc.all(pc.match_substring_regex(present, _INTEGER)).as_py():
-        return column.cast(pa.int64())
-    booleans = pa.array(["true", "false", "True", "False"], column.type)
-    if "boolean" in kinds and pc.all(pc.is_in(present, booleans)).as_py():
-        return pc.equal(pc.utf8_lower(column), "true")
-    if "float" in kinds and pc.all(pc.match_substring_regex(present, _FLOAT)).as_py():
-        return column.cast(pa.float64())
-    return column
-
-
-def write_csv(streams: StreamSet, file: BinaryIO, target: Path, names: Mapping[str, str]) -> None:
+def write_csv(streams: StreamSet, file: BinaryIO, target: Path, names: Mapping[str, str | None]) -> None:
     """Write a stream set as CSV into ``file``, which will become ``target``."""
-    table = to_table(streams, names)
-    for i, (name, kind) in enumerate(zip(table.column_names, table.schema.types, strict=True)):
-        if pa.types.is_dictionary(kind):
-            table = table.set_column(i, name, table[name].cast(kind.value_type))
-        elif pa.types.is_timestamp(kind) and kind.tz is not None:
-            table = table.set_column(i, name, table[name].cast(pa.timestamp(kind.unit, "UTC")))
+    table = write_table(streams, names, text=True)
     try:
-        with packed(file, target) as out:
-            arrow_csv.write_csv(table, out)
+        text = pa.table({name: _as_text(table[name]) for name in table.column_names})
     except pa.ArrowException as error:
         remedy = "write Parquet, or drop columns that hold lists"
         raise DataError(f"CSV cannot hold these columns: {error}", file=target, remedy=remedy) from error
+    with packed(file, target) as out:
+        out.write(to_lines(text))
+
+
+def _as_text(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    kind = column.type
+    if pa.types.is_dictionary(kind):
+        column = column.cast(kind.value_type)
+    elif pa.types.is_timestamp(kind) and kind.tz is not None:
+        column = column.cast(pa.timestamp(kind.unit, "UTC"))
+    return column.cast(pa.large_string())

@@ -17,11 +17,11 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 import numpy as np
-from numpy.typing import NDArray
 
 from retrodict.errors import DataError, show
 from retrodict.events.io.easytpp import from_records
 from retrodict.events.io.files import read_text
+from retrodict.events.io.own_lines import own_lines, plain
 from retrodict.events.io.records import (
     Fail,
     Record,
@@ -35,6 +35,7 @@ from retrodict.events.io.records import (
 )
 from retrodict.events.io.request import Request
 from retrodict.events.plain import parse_json
+from retrodict.events.stream import EventStream
 from retrodict.events.stream_set import StreamSet
 from retrodict.events.time_axis import TimeAxis
 
@@ -47,7 +48,8 @@ def read_jsonl(path: Path, request: Request) -> StreamSet:
     refuse_table_arguments("JSON Lines", request)
     unit = _use_meta(path.parent / "meta.json", request)
     records = [_record(position, row, value, request) for position, (row, value) in enumerate(objects)]
-    return assemble(records, request, _axis(objects, unit, request))
+    lines = [json.dumps(value, ensure_ascii=False) for _, value in objects]
+    return assemble(records, request, _axis(objects, unit, request), lines)
 
 
 def _record(position: int, row: int, value: dict[str, Any], request: Request) -> Record:
@@ -123,35 +125,30 @@ def _use_meta(path: Path, request: Request) -> str | None:
 
 
 def write_jsonl(streams: StreamSet, file: BinaryIO, target: Path) -> None:
-    """Write a stream set as JSON Lines into ``file``, which will become ``target``."""
-    axis = streams.axis
-    lines = []
-    for stream in streams:
-        value: dict[str, Any] = {
-            "id": int(stream.id) if isinstance(stream.id, np.integer) else stream.id,
-            "horizon": [stream.start, stream.end],
-            "times": stream.times.tolist(),
-            "types": [streams.types[k] for k in stream.types],
-        }
-        if type(value["id"]) not in (str, int):
-            raise DataError(
-                "the id is neither text nor an integer", file=target, stream=stream.id,
-                remedy="give the streams ids of text or integers",
-            )  # fmt: skip
-        if stream.columns:
-            value["columns"] = {name: _plain(column) for name, column in stream.columns.items()}
-        if axis != TimeAxis():
-            value["axis"] = axis.to_dict()
-        lines.append(_dump(value, target))
-    write_lines("".join(lines), file, target)
+    """Write a stream set as JSON Lines into ``file``, which will become ``target``; read lines keep what they had."""
+    own = streams.source is not None and streams.source.kind == "lines"
+    values = own_lines(streams) if own else map(partial(_line, streams, target), streams)
+    write_lines("".join(_dump(value, target) for value in values), file, target)
 
 
-def _plain(column: NDArray[Any]) -> list[Any]:
-    """Values as JSON has them: dates as text, NaN and NaT as null."""
-    if column.dtype.kind == "M":
-        return [None if np.isnat(value) else str(value) for value in column]
-    values = column.tolist()
-    return [None if isinstance(value, float) and value != value else value for value in values]
+def _line(streams: StreamSet, target: Path, stream: EventStream) -> dict[str, Any]:
+    """A stream as the object on its line."""
+    value: dict[str, Any] = {
+        "id": int(stream.id) if isinstance(stream.id, np.integer) else stream.id,
+        "horizon": [stream.start, stream.end],
+        "times": stream.times.tolist(),
+        "types": [streams.types[k] for k in stream.types],
+    }
+    if type(value["id"]) not in (str, int):
+        raise DataError(
+            "the id is neither text nor an integer", file=target, stream=stream.id,
+            remedy="give the streams ids of text or integers",
+        )  # fmt: skip
+    if stream.columns:
+        value["columns"] = {name: plain(column) for name, column in stream.columns.items()}
+    if streams.axis != TimeAxis():
+        value["axis"] = streams.axis.to_dict()
+    return value
 
 
 def _dump(value: dict[str, Any], target: Path) -> str:
@@ -168,6 +165,6 @@ def _dump(value: dict[str, Any], target: Path) -> str:
         raise DataError(
             f"JSON cannot hold the extra columns: {error}",
             file=target,
-            stream=value["id"],
+            stream=value.get("id"),
             remedy="convert them to numbers or text, or leave them out",
         ) from error

@@ -10,6 +10,7 @@ from collections.abc import Callable, Hashable, Mapping
 from typing import Any, NamedTuple, cast
 
 import numpy as np
+import pyarrow as pa
 from numpy.typing import NDArray
 
 from retrodict import _limits
@@ -25,7 +26,7 @@ from retrodict.events.io.ragged import (
     last_of_each,
 )
 from retrodict.events.io.request import Places, Request
-from retrodict.events.io.roles import Roles, extra_names, find_roles
+from retrodict.events.io.roles import RESERVED, Roles, extra_names, find_roles
 from retrodict.events.io.time_column import (
     TimeColumn,
     check_same_kind,
@@ -36,6 +37,8 @@ from retrodict.events.io.time_column import (
     show_instant,
     to_mask,
 )
+from retrodict.events.results import RESULTS, marks, times_among
+from retrodict.events.source import Source
 from retrodict.events.stream_set import StreamSet
 
 
@@ -47,8 +50,8 @@ class _Bounds(NamedTuple):
     assumed: dict[str, str]
 
 
-def read_table(table: Mapping[str, Any], num_rows: int, request: Request) -> StreamSet:
-    """A stream set from Arrow columns [R] (extra columns may be NumPy arrays)."""
+def read_table(table: Mapping[str, Any], num_rows: int, request: Request, kept: tuple[str, Any]) -> StreamSet:
+    """A stream set from Arrow columns [R] (extra columns may be NumPy arrays); ``kept`` is the table to give back."""
     check_timezone(request.timezone, "timezone=", request)
     if not num_rows and request.axis is None:
         raise request.error("there are no rows", "give a table with at least one event")
@@ -68,7 +71,8 @@ def read_table(table: Mapping[str, Any], num_rows: int, request: Request) -> Str
             check_same_kind(time, bound, request)
 
     types_column = flatten(table[roles.type])
-    events = _event_rows(time.missing, to_mask(types_column.is_null(nan_is_null=True)), places, roles)
+    no_type = to_mask(types_column.is_null(nan_is_null=True))
+    events = _event_rows(time.missing, no_type, _imputed_rows(table, num_rows), places, roles)
     if len(events) < num_rows:
         types_column = types_column.take(events)
     at_events = places.take(events)
@@ -91,6 +95,27 @@ def read_table(table: Mapping[str, Any], num_rows: int, request: Request) -> Str
     convert = axis.from_instants if time.calendar else lambda values: values.astype(np.float64)
     names_of_extras = extra_names(roles, request)
     extras = {name: grouping.apply(_extra_values(table[own], events)) for name, own in names_of_extras.items()}
+    for name in times_among(extras) if time.calendar and "imputed" in extras else ():
+        column = read_time_column(_as_arrow(table[name]), f"column {name!r}", request, places)
+        if column.calendar:
+            numbers = np.where(column.missing, np.nan, axis.from_instants(column.values))
+            extras[name] = grouping.apply(numbers[events])
+    blank = np.setdiff1d(np.arange(num_rows), events, assume_unique=True)
+    parts = {
+        role: name if isinstance(name := getattr(roles, role), str) and name in table else None for role in RESERVED
+    }
+    source = Source(
+        *kept,
+        parts,
+        frozenset(bounds.assumed),
+        names_of_extras,
+        names,
+        axis,
+        tuple(ids),
+        codes,
+        blank,
+        grouping.apply(events),
+    )
     return StreamSet.trusted(
         convert(times),
         grouping.apply(types),
@@ -101,7 +126,22 @@ def read_table(table: Mapping[str, Any], num_rows: int, request: Request) -> Str
         names,
         extras,
         axis,
+        source,
     )
+
+
+def _as_arrow(column: Any) -> pa.Array:
+    """An extra column of times, which pandas may hold as Python objects."""
+    if not isinstance(column, np.ndarray):
+        return flatten(column)
+    return pa.array([None if value is None else str(value) for value in column], pa.large_string())
+
+
+def _imputed_rows(table: Mapping[str, Any], num_rows: int) -> NDArray[np.bool_]:
+    """The rows [R] that imputation put into a table, where it says so."""
+    if not all(name in table for name in RESULTS):
+        return np.zeros(num_rows, dtype=bool)
+    return marks(_extra_values(table["imputed"], np.arange(num_rows)))
 
 
 def _bound_column(
@@ -126,9 +166,16 @@ def _settle_kind(time: TimeColumn, start: TimeColumn | None, end: TimeColumn | N
 
 
 def _event_rows(
-    no_time: NDArray[np.bool_], no_type: NDArray[np.bool_], places: Places, roles: Roles
+    no_time: NDArray[np.bool_],
+    no_type: NDArray[np.bool_],
+    imputed: NDArray[np.bool_],
+    places: Places,
+    roles: Roles,
 ) -> NDArray[np.int64]:
-    """The rows [E] that are events, counted from 0; a half-empty row is an error."""
+    """The rows [E] that are events, counted from 0; a half-empty row is an error.
+
+    A row that declares an empty stream may stay when events were ``imputed`` [R] into that stream.
+    """
 
     def explain(row: int) -> tuple[str, str]:
         have, lack = ("type", "time") if no_time[row] else ("time", "type")
@@ -136,7 +183,7 @@ def _event_rows(
         return problem, f"fill in the {lack} or drop the row; a row with neither declares an empty stream"
 
     places.refuse(no_time != no_type, explain)
-    counts = np.bincount(places.codes[~no_time], minlength=len(places.ids))
+    counts = np.bincount(places.codes[~no_time & ~imputed], minlength=len(places.ids))
     problem = "the row has neither time nor type, as if the stream were empty, but the stream has events"
     remedy = "drop the row, or fill in its time and type"
     places.refuse(no_time & (counts[places.codes] > 0), lambda _: (problem, remedy))
@@ -180,7 +227,8 @@ def _notices(times: NDArray[Any], offsets: NDArray[np.int64], assumed: Mapping[s
     taken = [f"to {side} at {what}" for side, what in assumed.items() if what != "0"]
     if taken:
         sides = " and ".join(f"{side}=" for side, what in assumed.items() if what != "0")
-        text = f"each stream was taken {' and '.join(taken)}; pass {sides} if it was watched for longer"
+        text = f"each stream was taken {' and '.join(taken)}, and nothing is imputed beyond"
+        text += f"; pass {sides} if it was watched for longer"
     notices = [text] if taken else []
     if assumed.get("start") == "0" and len(times):
         filled = offsets[1:] > offsets[:-1]

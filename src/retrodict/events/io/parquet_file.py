@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -20,9 +20,9 @@ from numpy.typing import NDArray
 from retrodict import _limits
 from retrodict.errors import DataError
 from retrodict.events.io.files import cannot_read, open_regular
+from retrodict.events.io.own_table import about, write_table
 from retrodict.events.io.request import Request
 from retrodict.events.io.tables import from_arrow
-from retrodict.events.io.tables_out import to_table
 from retrodict.events.plain import parse_json
 from retrodict.events.stream_set import StreamSet
 from retrodict.events.time_axis import TimeAxis
@@ -50,8 +50,8 @@ def read_parquet(path: Path, request: Request) -> StreamSet:
     return from_arrow(table, request)
 
 
-def _read(path: Path) -> pa.Table:
-    """All rows, if the sizes that the file declares fit into the memory.
+def _read(path: Path, names: Sequence[str] | None = None) -> pa.Table:
+    """All rows of all columns, or of some, if the sizes that the file declares fit into the memory.
 
     A few kilobytes of dictionary-encoded text may stand for gigabytes: text is read as it is encoded, and spread out
     once its true size is known.
@@ -65,11 +65,11 @@ def _read(path: Path) -> pa.Table:
         groups = [about.metadata.row_group(number) for number in range(about.metadata.num_row_groups)]
         need = 8.0 * rows * len(schema) + sum(max(group.total_byte_size, 0) for group in groups)
         _limits.ask_memory(need, "reading this file", "split the file", file=path)
-        texts = [field.name for field in schema if _is_text(field.type)]
+        texts = [field.name for field in schema if _is_text(field.type) and (names is None or field.name in names)]
         raw.seek(0)
-        table = pq.ParquetFile(raw, read_dictionary=texts).read()
+        table = pq.ParquetFile(raw, read_dictionary=texts).read(names)
     for name in texts:
-        table = _spread(table, name, path)
+        table = _spread(table, name, schema.field(name).type, path)
     return table
 
 
@@ -77,7 +77,7 @@ def _is_text(kind: pa.DataType) -> bool:
     return any(test(kind) for test in (pa.types.is_string, pa.types.is_large_string, pa.types.is_binary))
 
 
-def _spread(table: pa.Table, name: str, path: Path) -> pa.Table:
+def _spread(table: pa.Table, name: str, kind: pa.DataType, path: Path) -> pa.Table:
     """A column of text as text, if that fits into the memory."""
     at = table.column_names.index(name)
     column = table.column(at)
@@ -90,19 +90,24 @@ def _spread(table: pa.Table, name: str, path: Path) -> pa.Table:
             pc.sum(pc.binary_length(chunk.dictionary).take(chunk.indices)).as_py() or 0 for chunk in column.chunks
         )
     _limits.ask_memory(longest + 8 * len(column), f"column {name!r}", "leave the column out", file=path)
-    kind = column.type.value_type
     large = {pa.string(): pa.large_string(), pa.binary(): pa.large_binary()}.get(kind, kind)
     return table.set_column(at, name, column.cast(kind if longest < _SMALL else large))
 
 
-def read_columns(path: Path) -> dict[str, NDArray[Any]]:
-    """The columns of a Parquet file, whatever they are, as arrays [R]; lists become objects."""
+def read_columns(path: Path, names: Sequence[str] | None = None) -> dict[str, NDArray[Any]]:
+    """The columns of a Parquet file (or some of them), whatever they are, as arrays [R]; lists become objects."""
+    table = read_arrow(path, names)
+    return {name: table[name].to_numpy() for name in table.column_names}
+
+
+def read_arrow(path: Path, names: Sequence[str] | None = None) -> pa.Table:
+    """A Parquet file (or some of its columns), whatever it holds, as an Arrow table."""
     try:
-        table = _read(path)
+        table = _read(path, names)
         table.validate(full=True)
-        return {name: table[name].to_numpy() for name in table.column_names}
     except pa.ArrowException as error:
         raise _damaged(path, error) from error
+    return table
 
 
 def _damaged(path: Path, error: Exception) -> DataError:
@@ -129,10 +134,12 @@ def _use_metadata(written: bytes, request: Request) -> None:
         request.types = types
 
 
-def write_parquet(streams: StreamSet, file: BinaryIO, target: Path, names: Mapping[str, str]) -> None:
+def write_parquet(streams: StreamSet, file: BinaryIO, target: Path, names: Mapping[str, str | None]) -> None:
     """Write a stream set as Parquet into ``file``, which will become ``target``."""
-    facts = {"types": list(streams.types), "axis": streams.axis.to_dict()}
-    table = to_table(streams, names).replace_schema_metadata({_KEY: json.dumps(facts).encode()})
+    table = write_table(streams, names)
+    kept = {key: value for key, value in (table.schema.metadata or {}).items() if key != _KEY}
+    facts = about(streams, table)
+    table = table.replace_schema_metadata(kept | ({} if facts is None else {_KEY: json.dumps(facts).encode()}))
     try:
         pq.write_table(table, file)
     except (pa.ArrowException, ValueError) as error:

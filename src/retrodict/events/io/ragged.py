@@ -33,7 +33,7 @@ def group(codes: NDArray[np.int64], times: NDArray[Any], num_streams: int, reque
     falls = (t[1:] < t[:-1]) & (k[1:] == k[:-1])
     if falls.any():
         count = len(np.unique(k[1:][falls]))
-        request.notices.append(f"events of {count} stream{'s were' if count > 1 else ' was'} not in time order; sorted")
+        request.notices.append(f"the events of {count} stream{'s' if count > 1 else ''} were not in time order; sorted")
         order = np.lexsort((times, codes))
     return Grouping(order, offsets.astype(np.int64))
 

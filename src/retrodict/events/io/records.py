@@ -16,8 +16,10 @@ from retrodict.errors import DataError, show
 from retrodict.events.io.files import packed, read_text
 from retrodict.events.io.ragged import Grouping, check_finite, check_inside, check_intervals, group, last_of_each
 from retrodict.events.io.request import Places, Request
+from retrodict.events.io.roles import RESERVED
 from retrodict.events.io.type_codes import index_integers, index_labels
 from retrodict.events.plain import parse_json
+from retrodict.events.source import Source
 from retrodict.events.stream_set import StreamSet
 from retrodict.events.time_axis import TimeAxis
 
@@ -83,8 +85,10 @@ def check_same_length(record: Record, request: Request) -> Record:
     return record
 
 
-def assemble(records: Sequence[Record], request: Request, axis: TimeAxis) -> StreamSet:
-    """Check the records, sort their events and put them together."""
+def assemble(
+    records: Sequence[Record], request: Request, axis: TimeAxis, lines: Sequence[str] | None = None
+) -> StreamSet:
+    """Check the records, sort their events and put them together; ``lines`` are what is to be given back."""
     _limits.check("streams", len(records), f"there are {len(records):,} streams", file=request.file)
     _refuse_repeated_ids(records, request)
     ids = [record.id for record in records]
@@ -102,6 +106,12 @@ def assemble(records: Sequence[Record], request: Request, axis: TimeAxis) -> Str
     if not assumed:
         check_intervals(starts, ends, whole, "{:.12g}".format)
     check_inside(times, starts, ends, places, "{:.12g}".format, assumed)
+    columns = _columns(records, grouping, request)
+    source = None
+    if lines is not None:
+        parts, own = dict.fromkeys(RESERVED), {name: name for name in columns}
+        order, none = grouping.apply(np.arange(len(codes))), np.zeros(0, dtype=np.int64)
+        source = Source("lines", lines, parts, frozenset(assumed), own, names, axis, tuple(ids), codes, none, order)
     return StreamSet.trusted(
         grouping.apply(times),
         grouping.apply(types),
@@ -110,8 +120,9 @@ def assemble(records: Sequence[Record], request: Request, axis: TimeAxis) -> Str
         ends,
         ids,
         names,
-        _columns(records, grouping, request),
+        columns,
         axis,
+        source,
     )
 
 
@@ -156,7 +167,8 @@ def _bounds(
         for record, value in zip(records, ends, strict=True):
             if value is None and not len(record.times):
                 raise record.error("an empty stream needs an end", "pass end=", request)
-        request.notices.append("each stream was taken to end at its last event; pass end= if it was watched for longer")
+        text = "each stream was taken to end at its last event, and nothing is imputed beyond; pass end= if it was"
+        request.notices.append(f"{text} watched for longer")
     return (
         np.array([0.0 if value is None else value for value in starts], dtype=np.float64),
         np.array([last[i] if value is None else value for i, value in enumerate(ends)], dtype=np.float64),

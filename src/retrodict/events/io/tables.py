@@ -28,22 +28,25 @@ def from_frame(frame: Any, request: Request) -> StreamSet:
     library = type(frame).__module__.partition(".")[0]
     if library == "pandas":
         _refuse_repeated_columns([str(name) for name in frame.columns], request)
-        return read_table(_pandas_columns(frame, request), len(frame), request)
+        kept = frame.copy()  # the caller's table may change
+        return read_table(_pandas_columns(frame, request), len(frame), request, ("pandas", kept))
     if library == "polars":
         frame = frame.collect() if type(frame).__name__ == "LazyFrame" else frame
         try:
-            frame = frame.to_arrow()
+            table = frame.to_arrow()
         except Exception as error:  # Polars raises many kinds, all of its own
             raise request.error(
                 f"the Polars frame cannot become an Arrow table: {error}", "drop or convert columns of Python objects"
             ) from error
+        return from_arrow(table, request, ("polars", frame))
     return from_arrow(frame, request)
 
 
-def from_arrow(table: pa.Table, request: Request) -> StreamSet:
-    """A stream set from an Arrow table."""
+def from_arrow(table: pa.Table, request: Request, kept: tuple[str, Any] | None = None) -> StreamSet:
+    """A stream set from an Arrow table; ``kept`` is the kind and the form in which the user had it."""
     _refuse_repeated_columns(table.column_names, request)
-    return read_table(dict(zip(table.column_names, table.columns, strict=True)), table.num_rows, request)
+    columns = dict(zip(table.column_names, table.columns, strict=True))
+    return read_table(columns, table.num_rows, request, kept or ("arrow", table))
 
 
 def _refuse_repeated_columns(names: Sequence[str], request: Request) -> None:

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from retrodict.errors import DataError, DataNotice
 from retrodict.events.io.roles import RESERVED
+from retrodict.events.results import times_among
 from retrodict.events.stream import first_repeat
 
 if TYPE_CHECKING:
@@ -45,7 +46,10 @@ def to_table(streams: StreamSet, names: Mapping[str, str] | None = None) -> pa.T
         "start": _time_column(streams.starts, streams).take(pa.array(rows)),
         "end": _time_column(streams.ends, streams).take(pa.array(rows)),
     }
-    columns |= {name: _extra_column(name, values).take(source) for name, values in streams.columns.items()}
+    times = times_among(streams.columns)
+    for name, values in streams.columns.items():
+        column = _time_column(values, streams) if name in times else extra_column(name, values)
+        columns[f"extra {name}"] = column.take(source)
     return pa.table(columns).rename_columns([*own, *streams.columns])
 
 
@@ -81,13 +85,15 @@ def _time_column(times: NDArray[np.float64], streams: StreamSet) -> pa.Array:
     """Numbers, or timestamps: microseconds, and nanoseconds only where these are needed."""
     axis = streams.axis
     if not axis.is_calendar:
-        return pa.array(times, pa.float64())
-    instants = axis.to_instants(times)
-    column = pa.array(instants, pa.int64()).cast(pa.timestamp("ns", axis.timezone))
+        return pa.array(times, pa.float64(), from_pandas=True)
+    missing = np.isnan(times)
+    instants = axis.to_instants(np.where(missing, 0.0, times))
+    column = pa.array(instants, pa.int64(), mask=missing).cast(pa.timestamp("ns", axis.timezone))
     return column.cast(pa.timestamp("us", axis.timezone)) if not (instants % 1000).any() else column
 
 
-def _extra_column(name: str, values: NDArray[Any]) -> pa.Array:
+def extra_column(name: str, values: NDArray[Any]) -> pa.Array:
+    """An extra column [E] for Arrow."""
     try:
         if values.ndim > 1:
             return pa.array(list(values))
@@ -105,17 +111,18 @@ def to_frame(streams: StreamSet, library: str = "pandas") -> Any:
     """The table of ``to_table`` as a pandas or Polars data frame."""
     table = to_table(streams)
     if library == "pandas":
-        return _to_pandas(table)
+        return pandas_frame(table)
     if library == "polars":
-        try:
-            import polars
-        except ModuleNotFoundError as error:
-            raise DataError("Polars is not installed", remedy="pip install 'retrodict[polars]'") from error
-        return _to_polars(table, streams.types, polars)
+        text = table.set_column(2, "type", table["type"].cast(pa.string()))
+        frame = polars_frame(text)
+        import polars
+
+        return frame.with_columns(polars.col("type").cast(polars.Enum(list(streams.types))))
     raise DataError(f"unknown library {library!r}", remedy='use library="pandas" or library="polars"')
 
 
-def _to_pandas(table: pa.Table) -> pd.DataFrame:
+def pandas_frame(table: pa.Table) -> pd.DataFrame:
+    """An Arrow table as a pandas data frame in which integers stay integers."""
     import pandas as pd
 
     nullable: Mapping[pa.DataType, Any] = {
@@ -130,6 +137,13 @@ def _to_pandas(table: pa.Table) -> pd.DataFrame:
     return frame
 
 
-def _to_polars(table: pa.Table, types: Sequence[str], polars: Any) -> Any:
-    text = table.set_column(2, "type", table["type"].cast(pa.string()))
-    return polars.from_arrow(text).with_columns(polars.col("type").cast(polars.Enum(list(types))))
+def polars_frame(table: pa.Table) -> Any:
+    """An Arrow table as a Polars data frame; offsets such as -07:00, which Polars has no zone for, become UTC."""
+    try:
+        import polars
+    except ModuleNotFoundError as error:
+        raise DataError("Polars is not installed", remedy="pip install 'retrodict[polars]'") from error
+    for i, field in enumerate(table.schema):
+        if pa.types.is_timestamp(field.type) and (field.type.tz or "")[:1] in ("+", "-"):
+            table = table.set_column(i, field.name, table.column(i).cast(pa.timestamp(field.type.unit, "UTC")))
+    return polars.from_arrow(table)

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 from retrodict.errors import DataError
-from retrodict.events.atomic import atomic_file
+from retrodict.events.atomic import atomic_file, check_writable
 from retrodict.events.io.files import find_format, is_gzip
 from retrodict.events.stream_set import StreamSet
 
@@ -25,21 +25,30 @@ def write_events(
 ) -> None:
     """Write a stream set as Parquet, CSV, JSON Lines or EasyTPP, by suffix or ``format``.
 
-    ``stream``, ``time`` and ``type`` name the columns of a table, as in ``read_events``. Only Parquet keeps everything:
-    CSV and JSON Lines lose types that never occur, EasyTPP also loses ends and ids. The file is written to the side and
-    moved into place, so that a failure leaves no trace. The same streams give the same bytes.
+    Streams that were read from a table, or from JSON Lines, are written as they came (``StreamSet.to_table``).
+    ``stream``, ``time`` and ``type`` name the columns otherwise. Only Parquet keeps everything of streams that were
+    made in other ways: CSV and JSON Lines lose types that never occur, EasyTPP also loses ends and ids. The file is
+    written to the side and moved into place, so that a failure leaves no trace. The same streams give the same bytes.
     """
     if not isinstance(streams, StreamSet):
         remedy = "give a StreamSet, such as rd.StreamSet([stream])"
         raise DataError(f"cannot write an object of type {streams.__class__.__name__}", remedy=remedy)
     target = Path(path)
-    names = {"stream": stream or "stream", "time": time or "time", "type": type or "type"}
+    names = {"stream": stream, "time": time, "type": type}
     write = _writer(find_format(target, format), target, names)
     with atomic_file(target) as file:
         write(streams, file, target)
 
 
-def _writer(format: str, target: Path, names: Mapping[str, str]) -> Callable[[StreamSet, BinaryIO, Path], None]:
+def check_output(*paths: str | os.PathLike[str] | None) -> None:
+    """Refuse names of no known format and files that cannot be written, before the work they are to hold."""
+    for path in paths:
+        if path is not None:
+            _writer(find_format(Path(path), None), Path(path), {})
+    check_writable(*paths)
+
+
+def _writer(format: str, target: Path, names: Mapping[str, str | None]) -> Callable[[StreamSet, BinaryIO, Path], None]:
     """The function that writes a format; only tables have columns to name."""
     if format == "csv":
         from retrodict.events.io.csv_file import write_csv

@@ -9,6 +9,7 @@ import functools
 import warnings
 
 from retrodict.errors import EngineNotice, ModelError
+from retrodict.models.device import find_device
 from retrodict.proposals.base import Proposal
 from retrodict.smc.engines.base import Engine, TorchEngine
 from retrodict.smc.engines.gpu.engine import TritonEngine
@@ -34,6 +35,16 @@ def choose(name: str, proposal: Proposal, options: Options) -> Engine:
     if why:
         raise ModelError(f"the {name} engine cannot do this: {why} Use engine='auto', which picks one that can.")
     return engine
+
+
+def place(proposal: Proposal, device: str, engine: str, options: Options) -> Proposal:
+    """The proposal on a device; "auto" is a GPU where there is one, unless compiled code runs on the CPU alone."""
+    where = find_device(device)
+    if device == "auto" and where == "cuda" and engine in ("auto", "native"):
+        on_gpu = choose("auto", proposal.to("cuda"), options).name
+        on_cpu = choose("auto", proposal.to("cpu"), options).name
+        where = "cpu" if engine == "native" or (on_gpu == "torch" and on_cpu != "torch") else "cuda"
+    return proposal.to(where)
 
 
 @functools.cache

@@ -1,0 +1,189 @@
+"""``retrodict check``: is what would be imputed to be trusted? And the short check that ends a fit."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+from rich.markup import escape
+from rich.table import Table
+
+from retrodict.cli import common
+from retrodict.cli.kept_check import KEPT
+from retrodict.cli.proposal import choose_proposal
+from retrodict.errors import RetrodictError, WriteError
+from retrodict.events.atomic import check_writable
+from retrodict.events.stream_set import StreamSet
+from retrodict.events.suspicion import refuse_unix_time
+from retrodict.models import Model
+from retrodict.models.device import find_device
+from retrodict.proposals import Proposal
+from retrodict.proposals.smoothers import smoothers_of
+from retrodict.smc.engines import choose, place
+from retrodict.smc.options import Options
+
+if TYPE_CHECKING:
+    from retrodict.evaluate.check import Check
+
+_PICTURES = (".png", ".pdf", ".svg")
+_MOST_ON_DEV, _SHARE, _LEAST_SECONDS = 200, 0.1, 2.0
+
+
+def check(
+    model: common.Folder,
+    file: Annotated[Path, typer.Argument(help="Complete streams that the model was not trained on.")],
+    incomplete: Annotated[
+        Path | None, typer.Option(help="Incomplete streams too: are they as model and missing rates predict?")
+    ] = None,
+    missing: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--missing", "-m", help="Missing rates or a YAML file; by default what the only smoother was trained for."
+        ),
+    ] = None,
+    smoother: Annotated[str | None, typer.Option(help="Name of the smoother to use, where there are several.")] = None,
+    particles: Annotated[
+        int | None, typer.Option(help="Weighted guesses a stream; by default as many as for 'impute'.", min=1)
+    ] = None,
+    cost: Annotated[
+        list[float] | None,
+        typer.Option(
+            help="Cost of an event too many or too few, in time moved (in --unit); may be repeated (intervals are "
+            "those of the middle one). By default a quarter of, once and four times half a gap."
+        ),
+    ] = None,
+    filtering: Annotated[
+        bool, typer.Option("--filtering", help="Do not look ahead, even if there is a smoother.")
+    ] = False,
+    seconds: Annotated[float | None, typer.Option(help="Impute no more streams after this time.", min=0.0)] = None,
+    output: Annotated[Path | None, typer.Option("--output", "-o", help="Also write everything as JSON.")] = None,
+    picture: Annotated[Path | None, typer.Option(help="Also draw it: .png, .pdf or .svg.")] = None,
+    engine: Annotated[str, typer.Option(help="What runs it: auto, torch, native (see 'retrodict doctor').")] = "auto",
+    device: common.Device = "auto",
+    seed: common.Seed = 0,
+    *,
+    columns: common.Columns,
+) -> None:  # fmt: skip
+    """Check a model: hide events of complete streams, impute them, and compare with the truth.
+
+    Ends with a verdict: what to trust, what not, and what to do. Without a smoother and without --missing only the fit
+    of the model to complete streams is checked.
+
+    [bold]Examples[/]
+
+      retrodict check model/ held-out.csv --stream driver --time when --type what
+
+      retrodict check model/ held-out.parquet --incomplete patchy.parquet --picture check.png -o check.json
+
+      retrodict check model/ held-out.parquet -m pick-up=0.5 --particles 1000
+    """
+    from retrodict.evaluate.check import check as run
+
+    common.refuse_overwriting(file, incomplete, outputs={"--output": output, "--picture": picture})
+    check_writable(output, picture)
+    if picture is not None and picture.suffix.lower() not in _PICTURES:
+        remedy = f"use one of {', '.join(_PICTURES)}"
+        raise WriteError(f"a picture cannot be written as {picture.suffix!r}", file=picture, remedy=remedy)
+    find_device(device)
+    streams = columns.read(file)
+    lost = None if incomplete is None else columns.read(incomplete)
+    for read in (streams, lost):
+        if read is not None:
+            refuse_unix_time(read)
+    fitted = _load(model, missing, smoother, filtering)
+    own = fitted.model if isinstance(fitted, Proposal) else fitted
+    streams = own.matched(streams)
+    scale, units = columns.units_in(streams.axis), columns.unit_of(streams.axis, own.time_unit)
+    costs = None if cost is None else [each * scale for each in cost]
+    options: dict[str, Any] = {"engine": engine} | ({} if particles is None else {"particles": particles})
+    with common.notes(), common.bar("check", len(streams)) as done:
+        result = run(
+            _placed(fitted, device, engine), streams, incomplete=lost, costs=costs, seconds=seconds, seed=seed,
+            progress=done, **options,
+        )  # fmt: skip
+    show(result, scale, units)
+    if output is not None:
+        result.to_json(output)
+        common.wrote(output, "all findings, tables and diagrams as numbers")
+    if picture is not None:
+        result.plot(picture)
+        common.wrote(picture, "the check as a picture")
+
+
+def show(result: Check, scale: float, units: str) -> None:
+    """Print the findings and the verdict; costs in ``units``, of which one is ``scale`` of the model's."""
+    table = Table(title="what was checked", title_justify="left")
+    table.add_column("of", overflow="fold")
+    table.add_column("finding", overflow="fold")
+    for heading in ("found", "± s.e.", "fine"):
+        table.add_column(heading, justify="right")
+    table.add_column("")
+    for f in result.findings:
+        fine = f"{f.expected - f.tolerance:.2f} to {f.expected + f.tolerance:.2f}"
+        of = "" if f.of is None else f" ({f.of!r})"
+        value, error = ("-" if x != x else f"{x:.3f}" for x in (f.value, f.error))
+        alarm = f"[bold red]alarm[/] p = {f.p_value:.1g}" if f.alarm else ""
+        table.add_row(f.part, escape(f.name + of), value, error, fine, alarm)
+    common.out.print(table)
+    if result.calibration is not None:
+        common.out.print(_distances(result.to_dict()["distance"], scale, units))
+    common.out.print(f"[bold]{escape(result.verdict)}[/]", soft_wrap=True, highlight=False)
+
+
+def on_dev(
+    fitted: Proposal | Model, folder: Path, streams: tuple[StreamSet, StreamSet | None], *, seed: int, device: str
+) -> None:
+    """A short check on the dev streams of a fit, kept in its folder; it takes a tenth of the time of the fit."""
+    from retrodict.evaluate.check import check as run
+    from retrodict.train.fitting import check_data
+
+    records = [fitted.training_record, fitted.model.training_record if isinstance(fitted, Proposal) else {}]
+    took = sum(float(record.get("seconds", 0.0)) for record in records)
+    _, dev = check_data(*streams, seed)
+    try:
+        with common.notes():
+            result = run(
+                _placed(fitted, device), dev[:_MOST_ON_DEV], seconds=max(_LEAST_SECONDS, _SHARE * took), seed=seed
+            )
+        result.to_json(folder / KEPT)
+    except WriteError:
+        raise
+    except RetrodictError as error:  # the model is fitted and saved: that is what was asked for
+        common.note(f"the check on dev could not be made: {common.in_options(str(error))}")
+        return
+    common.out.print(f"check on {result.about['streams']} dev streams: {escape(result.verdict)}", soft_wrap=True)
+
+
+def _load(folder: Path, missing: list[str] | None, smoother: str | None, filtering: bool) -> Proposal | Model:
+    """What 'impute' would use; the model alone where nothing says how events go missing."""
+    from retrodict.models.model_folder import load_model
+
+    model = load_model(folder)
+    if missing is None and smoother is None and not smoothers_of(folder, model):
+        return model
+    return choose_proposal(folder, missing, smoother, filtering)[0]
+
+
+def _placed(fitted: Proposal | Model, device: str, engine: str = "auto") -> Proposal | Model:
+    """On the device where 'impute' would run it, if the engine can."""
+    if not isinstance(fitted, Proposal):
+        return fitted.to(find_device(device))
+    placed = place(fitted, device, engine, Options())
+    choose(engine, placed, Options())
+    return placed
+
+
+def _distances(rows: list[dict[str, Any]], scale: float, units: str) -> Table:
+    table = Table(
+        f"cost ({units})", title="distance to the truth, as a share of predicting nothing", title_justify="left"
+    )
+    for heading in ("imputed", "constant rates"):
+        table.add_column(heading, justify="right")
+    for row in rows:
+        both = (row["share_of_nothing"], row["constant_rates"])
+        table.add_row(
+            f"{row['cost'] / scale:.4g}",
+            *("-" if x["value"] is None else f"{x['value']:.3f} ± {x['error']:.3f}" for x in both),
+        )
+    return table

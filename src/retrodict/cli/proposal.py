@@ -1,0 +1,91 @@
+"""Which proposal ``retrodict impute`` uses, and why: the smoother that was trained for what goes missing, if any."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from retrodict.cli import common
+from retrodict.errors import ModelError
+from retrodict.missingness.base import Missingness
+from retrodict.missingness.spec import parse_missing
+from retrodict.models.base import Model
+from retrodict.models.model_folder import load_model
+from retrodict.proposals import Filtering, Proposal
+from retrodict.proposals.proposal_folder import load_proposal
+from retrodict.proposals.smoothers import Kept, in_words, smoothers_of, type_names
+
+
+def choose_proposal(
+    folder: Path, missing: Sequence[str] | None, name: str | None, filtering: bool
+) -> tuple[Proposal, Path]:
+    """The smoother in a model's folder that is for what goes missing, or the one of that name; else filtering.
+
+    Also the folder it is from, which is the model's for filtering.
+    """
+    model = load_model(folder)
+    wanted = parse_missing(missing, type_names(model), model.time_unit) if missing else None
+    if filtering and wanted is not None and name is None:
+        return _filter(model, wanted, "as --filtering asks"), folder
+    smoothers = smoothers_of(folder, model)
+    kept = _named(smoothers, name, folder) if name is not None else _fitting(smoothers, wanted, folder)
+    if kept is None:
+        assert wanted is not None
+        return _filter(model, wanted, _why_none(smoothers, wanted, folder)), folder
+    assert kept.missing is not None
+    if filtering:
+        return _filter(model, wanted or kept.missing, "as --filtering asks"), folder
+    reason = f"trained for {in_words(kept.missing)}"
+    if wanted is not None and not kept.is_for(wanted):
+        reason += f" and used for {in_words(wanted)}, as --smoother asks; the weights of the particles allow for that"
+    _say(f"the smoother in {kept.path}, {reason}")
+    return load_proposal(kept.path, missing=wanted), kept.path
+
+
+def _filter(model: Model, missing: Missingness, why: str) -> Proposal:
+    _say(f"filtering for {in_words(missing)}, which sees only the past: {why}")
+    return Filtering(model, missing)
+
+
+def _say(text: str) -> None:
+    common.err.print(f"proposal: {text}", soft_wrap=True, highlight=False, markup=False)
+
+
+def _named(smoothers: Sequence[Kept], name: str, folder: Path) -> Kept:
+    """The smoother of this name, if it can be used."""
+    found = next((kept for kept in smoothers if kept.name == name), None)
+    if found is None:
+        there = ", ".join(kept.name for kept in smoothers) or "none"
+        raise ModelError(f"{folder} has no smoother {name!r}; there is {there}. Name one of these, or leave it out.")
+    if found.problem is not None:
+        raise ModelError(f"the smoother in {found.path} cannot be used: {found.problem.rstrip('.')}.")
+    return found
+
+
+def _fitting(smoothers: Sequence[Kept], wanted: Missingness | None, folder: Path) -> Kept | None:
+    """The one smoother that is for the mechanism, or the only one there is; None if none is for it."""
+    good = [kept for kept in smoothers if kept.problem is None]
+    fits = [kept for kept in good if wanted is None or kept.is_for(wanted)]
+    if len(fits) > 1:
+        lists = "; ".join(f"--smoother {kept.name} (for {in_words(kept.missing)})" for kept in fits if kept.missing)
+        raise ModelError(f"{folder} has {len(fits)} smoothers that could be meant. Choose one: {lists}.")
+    if fits or wanted is not None:
+        return fits[0] if fits else None
+    if smoothers:
+        reasons = "; ".join(f"{kept.path}: {kept.problem}" for kept in smoothers)
+        remedy = "Give --missing to do without a smoother."
+        raise ModelError(f"no smoother in {folder} can be used. {reasons.rstrip('.')}. {remedy}")
+    raise ModelError(
+        f"{folder} has no smoother, so it is not known which events go missing. Give --missing, such as "
+        "--missing pick-up=0.5, or train one with 'retrodict smoother'."
+    )
+
+
+def _why_none(smoothers: Sequence[Kept], wanted: Missingness, folder: Path) -> str:
+    """Why no smoother is used, and what could be done."""
+    for kept in smoothers:
+        if kept.is_for(wanted):
+            return f"the smoother in {kept.path} is for these, but {kept.problem}"
+    there = [f"--smoother {kept.name} (for {in_words(kept.missing)})" for kept in smoothers if kept.missing is not None]
+    other = f", or use one for others: {', '.join(there)}" if there else ""
+    return f"no smoother in {folder} was trained for that. 'retrodict smoother {folder} FILE -m ...' trains one{other}"

@@ -1,0 +1,56 @@
+"""``retrodict smoother``: train a smoother for a model that is fitted already."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from retrodict.cli import common
+from retrodict.cli import fit_jobs as jobs
+from retrodict.cli.check import on_dev
+from retrodict.cli.training import Dev, From, LearnFrom, Missing, Mixing, Training
+from retrodict.events.atomic import check_folder
+from retrodict.events.lock import lock_folder
+from retrodict.missingness.spec import parse_missing
+
+_NAME = "What to call it; by default as --missing says. 'impute --smoother' takes this name."
+Name = Annotated[str | None, typer.Option(help=_NAME, rich_help_panel="Smoother")]
+
+
+def smoother(
+    model: common.Folder,
+    file: common.File,
+    missing: Missing,
+    dev: Dev = None,
+    name: Name = None,
+    mixing: Mixing = None,
+    learn_from: From = LearnFrom("model"),  # noqa: B008
+    *,
+    training: Training,
+    columns: common.Columns,
+) -> None:
+    """Train another smoother on a fitted model, for other events that go missing. FILE has complete streams.
+
+    The smoother is kept in the model's folder, beside those that are there. 'retrodict impute -m' finds the one that
+    was trained for what goes missing.
+
+    [bold]Examples[/]
+
+      retrodict smoother model/ trips.parquet -m 'pick-up*=0.9'
+
+      retrodict smoother model/ trips.parquet -m outages.yaml --name outages
+    """
+    from retrodict.models.model_folder import load_model
+    from retrodict.proposals.smoothers import type_names
+
+    training.check()
+    fitted = load_model(model)
+    check_folder(model)
+    mechanism = parse_missing(missing, type_names(fitted), fitted.time_unit)
+    job = jobs.Smoother(mechanism, missing, mixing, learn_from.value, name)
+    job.make(fitted)
+    streams = jobs.read(columns, file, dev, types=fitted.types)
+    with lock_folder(model), jobs.going_on() as stages:
+        trained = jobs.fit_smoother(fitted, job, streams, model, dict(training), stages)
+        on_dev(trained, stages[-1], streams, seed=training["seed"], device=training["device"])

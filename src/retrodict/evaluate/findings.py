@@ -1,0 +1,93 @@
+"""What a check finds: how far something is from what it should be, how sure that is, and when it is an alarm.
+
+A model that was learned is never exactly right, and enough streams would show it. So each finding has a *tolerance*:
+the null hypothesis is that the deviation is within it, and the p-value is that of a deviation beyond it. Streams are
+the independent units: standard errors come from sums over streams, never from events. Holm's method bounds the
+probability of any false alarm by ``LEVEL`` over all findings of a check.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy import special, stats
+
+LEVEL = 0.05
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One quantity of a check: ``value`` +- ``error``, where ``expected`` +- ``tolerance`` is fine.
+
+    ``part`` is what it speaks of: the model, the imputation, or the observed streams. ``of`` names the type that
+    deviates most, where types were looked at one by one.
+    """
+
+    part: str
+    name: str
+    value: float
+    expected: float
+    error: float
+    tolerance: float
+    p_value: float
+    of: str | None = None
+    alarm: bool = False
+
+
+def mean_finding(
+    part: str, name: str, rows: ArrayLike, per: ArrayLike | None = None, *, expected: float = 0.0, tolerance: float,
+    side: int = 0, least: ArrayLike = 0.0, fewest: float = 0.0, of: str | None = None,
+) -> Finding:  # fmt: skip
+    """A ratio of sums over N streams, Σ ``rows`` / Σ ``per`` (a mean without ``per``), against ``expected``.
+
+    ``side`` -1 or 1 asks for deviations below or above alone. ``least`` [N] is a variance of each row that is known,
+    for rows that vary less by chance: a type of which nothing happened to go missing. With Σ ``per`` below ``fewest``
+    there is no alarm.
+    """
+    x = np.asarray(rows, dtype=np.float64)
+    y = np.ones(len(x)) if per is None else np.asarray(per, dtype=np.float64)
+    if len(x) < 2 or not y.sum():
+        return Finding(part, name, float("nan"), expected, float("nan"), tolerance, 1.0, of)
+    value = x.sum() / y.sum()
+    known = float(np.broadcast_to(np.asarray(least, dtype=np.float64), x.shape).sum())
+    squares = max(float(((x - value * y) ** 2).sum()), known)
+    error = float(np.sqrt(squares * len(x) / (len(x) - 1))) / float(y.sum())
+    off = value - expected
+    beyond = (abs(off) if side == 0 else side * off) - tolerance
+    if beyond <= 0 or y.sum() < fewest:
+        p_value = 1.0
+    else:
+        p_value = 0.0 if error == 0 else float(stats.t.sf(beyond / error, len(x) - 1)) * (2 if side == 0 else 1)
+    return Finding(part, name, float(value), expected, error, tolerance, min(p_value, 1.0), of)
+
+
+def distance_finding(part: str, name: str, uniform: NDArray[np.float64], *, tolerance: float) -> Finding:
+    """The largest distance between the distribution of ``uniform`` [n] and the uniform one (Kolmogorov-Smirnov)."""
+    n = len(uniform)
+    if n < 2:
+        return Finding(part, name, float("nan"), 0.0, float("nan"), tolerance, 1.0)
+    value = float(stats.kstest(uniform, "uniform").statistic)
+    p_value = float(special.kolmogorov(max(value - tolerance, 0.0) * np.sqrt(n)))
+    return Finding(part, name, value, 0.0, 0.5 / float(np.sqrt(n)), tolerance, p_value)
+
+
+def worst(findings: Sequence[Finding]) -> list[Finding]:
+    """Of several findings of one kind (types, costs) the surest, its p-value that of the least of so many."""
+    if not findings:
+        return []
+    chosen = min(findings, key=lambda f: (f.p_value, -abs(f.value - f.expected) if f.value == f.value else 0.0))
+    return [replace(chosen, p_value=min(1.0, chosen.p_value * len(findings)))]
+
+
+def raise_alarms(findings: Sequence[Finding], level: float = LEVEL) -> list[Finding]:
+    """The findings with alarms by Holm's method, at a familywise level."""
+    order = sorted(range(len(findings)), key=lambda i: findings[i].p_value)
+    marked = list(findings)
+    for done, i in enumerate(order):
+        if findings[i].p_value > level / (len(order) - done):
+            break
+        marked[i] = replace(findings[i], alarm=True)
+    return marked

@@ -1,0 +1,189 @@
+"""The verdict of a check: two plain sentences, what to trust and what not, and the remedy."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from retrodict.evaluate import calibration as imputation
+from retrodict.evaluate import goodness, observed
+from retrodict.evaluate.calibration import Calibration
+from retrodict.evaluate.findings import Finding
+from retrodict.evaluate.observed import Observed
+
+_FEW_STREAMS, _FEW_FAMILIES = 20, 10.0
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """All that a verdict rests on; ``swapped`` names two types that the model seems to take for each other."""
+
+    findings: Sequence[Finding]
+    about: Mapping[str, Any]
+    calibration: Calibration | None
+    observed: Observed | None
+    swapped: tuple[str, str] | None
+
+    def alarms(self, part: str) -> list[Finding]:
+        """The alarms about one part, the surest first."""
+        found = [f for f in self.findings if f.alarm and f.part == part]
+        return sorted(found, key=lambda f: f.p_value)
+
+    @property
+    def is_cut(self) -> bool:
+        """Whether streams end at an event."""
+        return any(f.name == goodness.ENDS for f in self.alarms(goodness.PART))
+
+    @property
+    def does_not_fit(self) -> bool:
+        """Whether counts or gaps of the complete streams are not the model's."""
+        return any(f.name != goodness.ENDS for f in self.alarms(goodness.PART))
+
+    @property
+    def too_sure(self) -> bool:
+        """Whether the truth falls outside of what is believed possible, rather than to one side of it."""
+        wide = (imputation.COVERAGE, imputation.RELIABILITY, imputation.DISTANCE, imputation.SPREAD)
+        return any(f.name.startswith(wide) and _is_too_sure(f) for f in self.alarms(imputation.PART))
+
+    @property
+    def is_biased(self) -> bool:
+        """Whether there are too many, or too few, imputed events."""
+        return any(f.name.startswith(("expected", "centre")) for f in self.alarms(imputation.PART))
+
+    @property
+    def has_few_families(self) -> bool:
+        """Whether most streams' particles share few ancestors."""
+        return self.calibration is not None and float(np.median(self.calibration.families)) < _FEW_FAMILIES
+
+
+def give_verdict(evidence: Evidence) -> str:
+    """Two sentences: what was found, and what to do."""
+    if not any(f.alarm for f in evidence.findings):
+        return _nothing_found(evidence)
+    wrong = evidence.alarms(imputation.PART) + evidence.alarms(observed.PART)
+    if wrong:
+        first = f"Do not trust what is imputed: {_in_words(wrong[0])}."
+    elif evidence.calibration is not None and not evidence.does_not_fit:
+        first = (
+            f"What is imputed agrees with the truth on {len(evidence.calibration.hidden)} streams like these, but do "
+            f"not trust it elsewhere: {_in_words(evidence.alarms(goodness.PART)[0])}."
+        )
+    elif evidence.calibration is None:
+        first = f"Do not trust what this model would impute: {_in_words(evidence.alarms(goodness.PART)[0])}."
+    else:
+        first = (
+            f"Trust what is imputed with care: it agrees with the truth on {len(evidence.calibration.hidden)} streams, "
+            f"but {_in_words(evidence.alarms(goodness.PART)[0])}."
+        )
+    return f"{first} {_cause(evidence)}"
+
+
+def _nothing_found(evidence: Evidence) -> str:
+    about, c = evidence.about, evidence.calibration
+    few = about["streams"] if c is None else about["imputed_streams"]
+    doubt = f" (only {few} streams were looked at: give more to see smaller faults)" if few < _FEW_STREAMS else ""
+    if c is None:
+        return (
+            f"The model fits: counts by type and gaps of {about['streams']} streams that it was not trained on are as "
+            f"it expects{doubt}. Whether imputed events are to be trusted is not known until a check hides some: say "
+            "how events go missing."
+        )
+    covered = f"{c.covered.sum() / max(c.aligned.sum(), 1):.0%} of the 90 % intervals hold the true time"
+    if c.aligned.sum() < _FEW_STREAMS:
+        covered = "too few events were imputed to judge their intervals"
+    sentence = "the incomplete streams are as predicted, and " if evidence.observed is not None else ""
+    return (
+        f"Trust counts, probabilities and intervals on streams like these: {sentence}{c.expected[:, -1].sum():,.0f} "
+        f"events were expected where {c.hidden[:, -1].sum():,} were hidden, and {covered}{doubt}. "
+        "Do not trust them where streams, or the way events go missing, are different."
+    )
+
+
+def _cause(evidence: Evidence) -> str:
+    """Why, as far as the findings tell one cause from another, and the remedy; lesser causes go last."""
+    particles, wrong = evidence.about.get("particles", 0), evidence.alarms(imputation.PART)
+    more = f"use more particles ({4 * particles:,} instead of {particles:,})"
+    cut = (
+        "lengths of streams were chosen by a cut or taken from the last event, which the model does not know: cut "
+        "streams by time, say until when they were watched (--end), and fit again"
+    )
+    also = f"; also, {cut}" if evidence.is_cut else ""
+    if evidence.swapped is not None:
+        a, b = evidence.swapped
+        return (
+            f"The model takes types {a!r} and {b!r} for each other: check the names of the types in both tables{also}."
+        )
+    if evidence.does_not_fit:
+        too_few = f"; also, {more}" if evidence.too_sure and evidence.has_few_families else ""
+        return (
+            "The model does not fit these streams: fit it to streams like them, with more of them or another kind of "
+            f"model, and check types and units of time{too_few}{also}."
+        )
+    if wrong and (evidence.too_sure or evidence.has_few_families) and not (evidence.is_cut and evidence.is_biased):
+        assert evidence.calibration is not None
+        families = float(np.median(evidence.calibration.families))
+        return (
+            f"The model itself fits, but its particles are too few and too alike ({families:.0f} of {particles:,} live "
+            f"on from halfway through a stream): {more}, or train a smoother for these missing rates{also}."
+        )
+    if evidence.is_cut:
+        return f"{cut[0].upper()}{cut[1:]}."
+    if wrong:
+        return (
+            "The model itself fits, but not what it makes of hidden events: "
+            f"{more}, and try filtering if a smoother was used."
+        )
+    return _cause_of_observed(evidence)
+
+
+def _cause_of_observed(evidence: Evidence) -> str:
+    """The model fits and its imputations too: then the mechanism is wrong, or the streams are others."""
+    assert evidence.observed is not None
+    name = next((f.of for f in evidence.alarms(observed.PART) if f.of is not None), None)
+    rate = evidence.observed.implied_rate(name)
+    which = "all events" if name is None else repr(name)
+    hint = f" (with {rate:.0%} of {which} missing counts would agree)" if 0 <= rate <= 1 else ""
+    return (
+        f"The model fits complete streams, so the missing rates are wrong{hint} or the incomplete streams are of "
+        "another kind: correct --missing, or learn the rates with 'retrodict learn-missing'."
+    )
+
+
+def _is_too_sure(finding: Finding) -> bool:
+    """A rank that is too often extreme; all else that is looked at here is too sure whenever it is wrong."""
+    return finding.value > finding.expected or not finding.name.startswith(imputation.SPREAD)
+
+
+def _in_words(f: Finding) -> str:
+    """One finding as a clause."""
+    of = f" of type {f.of!r}" if f.of is not None else ""
+    more = f"{abs(f.value):.0%} {'more' if f.value > 0 else 'fewer'}"
+    if f.name == goodness.ENDS:
+        return f"{f.value:.0%} of the streams end exactly at an event"
+    if f.part == goodness.PART and f.name.startswith("events"):
+        return f"complete streams have {more} events{of} than the model expects"
+    if f.part == goodness.PART:
+        return "times between events are not as the model expects"
+    if f.part == observed.PART and f.name.startswith("events"):
+        return f"incomplete streams have {more} events{of} than model and missing rates predict"
+    if f.part == observed.PART:
+        return "times between observed events are not as model and missing rates predict"
+    if f.name.startswith("expected events"):
+        return f"it expects {more} missing events{of} than were hidden"
+    if f.name == imputation.COVERAGE:
+        return f"only {f.value:.0%} of the 90 % intervals hold the true time"
+    if f.name == imputation.RELIABILITY:
+        often = "less" if f.value > 0 else "more"
+        return f"events are there {abs(f.value):.0%} {often} often than their probabilities say"
+    if f.name.startswith(imputation.DISTANCE):
+        return (
+            f"it is worse than predicting nothing ({f.name.split(',')[0]}: {f.value:.2f} times as far from the truth)"
+        )
+    if f.name.startswith(imputation.SPREAD):
+        return f"numbers of missing events are {'surer' if f.value > 0 else 'less sure'} than they should be"
+    if f.name.startswith("centre"):
+        return f"numbers of missing events are {'underestimated' if f.value > 0 else 'overestimated'}"
+    return f"the model gives {f.value:.0%} of the streams no probability at all"

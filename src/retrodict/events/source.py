@@ -1,0 +1,130 @@
+"""The table that streams were read from, kept as it was, so that the same table can be given back.
+
+A stream set that was read from a table or from JSON Lines remembers its ``Source``. Choosing streams or events,
+changing the unit and putting in imputed events keep it; whatever else changes the events drops it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from retrodict.events.time_axis import TimeAxis
+
+Rows = NDArray[np.int64]
+
+
+@dataclass(frozen=True, eq=False)
+class Source:
+    """R rows, of which those in ``blank`` [B] declare empty streams; ``codes`` [R] is the stream of each row.
+
+    ``rows`` [E] is the row of each event of the stream set, -1 where the source does not have the event. For JSON
+    Lines the rows are the events, counted through all lines.
+    """
+
+    kind: str  # "csv" (an Arrow table of text), "arrow", "pandas", "polars" or "lines" (of JSON text)
+    data: Any
+    names: Mapping[str, str | None]  # the columns that play the parts stream, time, type, start and end
+    assumed: frozenset[str]  # of start and end, what nobody said
+    extras: Mapping[str, str]  # the extra columns: name in the stream set -> name in the table
+    types: tuple[str, ...]
+    axis: TimeAxis
+    ids: tuple[Hashable, ...]
+    codes: Rows
+    blank: Rows
+    rows: Rows
+
+    def take(self, events: NDArray[Any]) -> Source:
+        """The source of some of the events, by position or mask."""
+        return replace(self, rows=self.rows[events])
+
+    def merge(self, other: Source | None, order: Rows, number: int) -> Source:
+        """The source of these events and ``number`` others, put into the given order."""
+        same = other is not None and other.data is self.data
+        rows = other.rows if same and other is not None else np.full(number, -1, dtype=np.int64)
+        return replace(self, rows=np.concatenate([self.rows, rows])[order])
+
+    def vocabulary(self, types: Sequence[str]) -> tuple[str, ...]:
+        """The types of the source, then those that only the set knows."""
+        return self.types + tuple(name for name in types if name not in self.types)
+
+    def integers(self, types: Sequence[str]) -> list[int]:
+        """The integer that stands for each type where the source has integers: its name, or its place."""
+        if all(name.lstrip("-").isdigit() for name in types):
+            return [int(name) for name in types]
+        places = {name: k for k, name in enumerate(self.vocabulary(types))}
+        return [places[name] for name in types]
+
+    @property
+    def first_rows(self) -> Rows:
+        """The first row of each stream of the source, [N]; 0 where it has none."""
+        first = np.zeros(len(self.ids), dtype=np.int64)
+        first[self.codes[::-1]] = np.arange(len(self.codes))[::-1]
+        return first
+
+
+class Layout(NamedTuple):
+    """The rows of a table to be written: the ``row`` of the source or -1, the ``event`` of the set or -1.
+
+    ``like`` is a row of the same stream, and ``stream`` the stream's position in the set; [R] each. ``whole`` says
+    whether every event that the source has of these streams is there.
+    """
+
+    row: Rows
+    event: Rows
+    like: Rows
+    stream: Rows
+    whole: bool
+
+    @property
+    def new(self) -> NDArray[np.bool_]:
+        """Which rows are events that the source does not have, [R]."""
+        return (self.row < 0) & (self.event >= 0)
+
+
+def lay_out(source: Source, ids: Sequence[Hashable], offsets: Rows) -> Layout:
+    """The rows of these streams in the order of the source.
+
+    A new event follows the row of the last event of its stream before it. If there is none it precedes the row of the
+    first event, or follows the row that declares the stream empty.
+    """
+    position = {name: code for code, name in enumerate(source.ids)}
+    code = np.array([position[name] for name in ids], dtype=np.int64)
+    events, lengths = np.arange(offsets[-1]), np.diff(offsets)
+    stream = np.repeat(np.arange(len(ids)), lengths)
+    known = source.rows >= 0
+    before = np.maximum.accumulate(np.where(known, events, -1)) if len(events) else events
+    has_before = before >= offsets[stream]
+    after = np.minimum.accumulate(np.where(known, events, len(events))[::-1])[::-1] if len(events) else events
+    has_after = after < offsets[stream + 1]
+    first = source.first_rows[code] if len(source.codes) else np.zeros(len(ids), dtype=np.int64)
+    anchor = np.where(
+        has_before,
+        source.rows[np.maximum(before, 0)],
+        np.where(has_after, source.rows[np.minimum(after, len(events) - 1)], first[stream]),
+    )
+    side = np.where(known, 0, np.where(has_before | ~has_after, 1, -1))
+
+    in_set = np.full(len(source.ids), -1, dtype=np.int64)
+    in_set[code] = np.arange(len(ids))
+    blank = source.blank[in_set[source.codes[source.blank]] >= 0]
+    of_blank = in_set[source.codes[blank]]
+    bare = np.setdiff1d(np.flatnonzero(lengths == 0), of_blank)  # streams whose events were all left out
+    nothing = np.full(len(blank) + len(bare), -1, dtype=np.int64)
+    stream = np.concatenate([stream, of_blank, bare])
+    anchor = np.concatenate([anchor, blank, first[bare]])
+    order = np.lexsort((np.concatenate([events, nothing]), np.concatenate([side, np.zeros_like(nothing)]), anchor))
+    if source.kind == "lines":
+        order = order[np.argsort(code[stream[order]], kind="stable")]
+    had = np.bincount(np.delete(source.codes, source.blank), minlength=len(source.ids))[code].sum()
+    return Layout(
+        np.concatenate([source.rows, blank, np.full(len(bare), -1, dtype=np.int64)])[order],
+        np.concatenate([events, nothing])[order],
+        first[stream][order],
+        stream[order],
+        bool(had == known.sum()),
+    )

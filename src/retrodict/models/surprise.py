@@ -1,0 +1,49 @@
+"""Types whose events come as a surprise to a model: it expects them far less than a constant rate would."""
+
+from __future__ import annotations
+
+import numpy as np
+import torch
+
+from retrodict.events.batch import iterate_batches
+from retrodict.events.stream_set import StreamSet
+from retrodict.events.suspicion import Suspicion
+from retrodict.models.base import Model
+
+_LEAST = -50.0  # log intensities that are told apart
+_FEWEST, _MUCH = 20, 1.5  # events of a type, and nats an event above those of a constant rate
+
+
+@torch.no_grad()
+def surprises(model: Model, streams: StreamSet) -> list[Suspicion]:
+    """Types at whose events the model's intensity is on average far below their own mean rate in these streams.
+
+    For a model that fits it lies above, since intensities are high where events happen.
+    """
+    K, time = streams.num_types, float(streams.durations.sum())
+    counts, logs = np.zeros(K), np.zeros(K)
+    for batch in iterate_batches(streams, 256, dtype=model.dtype, device=model.device):
+        scored = batch.mask & (batch.times > 0) if model.start_atom is not None else batch.mask
+        types = batch.types[scored].cpu().numpy()
+        counts += np.bincount(types, minlength=K)
+        own = model.terms(batch).log_intensities[scored].double().clamp(min=_LEAST)
+        logs += np.bincount(types, own.cpu().numpy(), minlength=K)
+    if time <= 0:
+        return []
+    some = np.maximum(counts, 1)
+    loss = np.where(counts > 0, counts * np.log(some / time) - logs, 0.0)  # nats, against a constant rate
+    worst = int(np.argmax(loss))
+    if counts[worst] < _FEWEST or not loss[worst] > _MUCH * counts[worst]:
+        return []
+    share = loss[worst] / loss[loss > 0].sum()
+    factor = np.exp(loss[worst] / counts[worst])
+    return [
+        Suspicion(
+            "surprise",
+            f"events of type {streams.types[worst]!r} surprise the model: at {int(counts[worst]):,} of them the "
+            f"intensity is on average {factor:,.3g} times below their mean rate, which makes {share:.0%} of all that "
+            "the model loses against constant rates",
+            "look whether the type means the same as in the training streams (renamed, split, another unit of time), "
+            "and fit with streams in which it occurs as it does here",
+        )
+    ]

@@ -1,0 +1,125 @@
+"""``retrodict check``, the check that ends a fit, and what ``evaluate`` says of costs and intervals."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import sys
+
+import pytest
+
+import retrodict as rd
+from retrodict.cli import main
+from tests.cli.test_commands import run
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    """A model and a smoother, fitted by the command, with complete, incomplete and hidden streams beside them."""
+    folder = tmp_path_factory.mktemp("check")
+    truth = rd.Hawkes([0.5, 0.05], [[0.0, 0.9], [0.0, 0.0]], 2.0)
+    truth.types = ("cause", "effect")
+    rd.write_events(rd.simulate(truth, 60, end=10.0, seed=1), folder / "train.parquet")
+    held_out = rd.simulate(truth, 30, end=10.0, seed=2)
+    rd.write_events(held_out, folder / "held-out.parquet")
+    observed, hidden = rd.ByType({"cause": 0.5}).censor(held_out)
+    rd.write_events(observed, folder / "incomplete.parquet")
+    rd.write_events(hidden, folder / "hidden.parquet")
+    result = run(
+        "fit", str(folder / "train.parquet"), "-m", "cause=0.5", "--model", "hawkes", "--epochs", "5", "-o",
+        str(folder / "model"),
+    )  # fmt: skip
+    (folder / "said.txt").write_text(result.output)
+    return folder
+
+
+def test_a_fit_ends_with_a_check_on_dev_that_impute_repeats(folder):
+    kept = json.loads((folder / "model" / "smoother" / "check.json").read_text())
+    assert f"check on 6 dev streams: {kept['verdict']}" in (folder / "said.txt").read_text()
+    arguments = ("impute", str(folder / "model"), str(folder / "incomplete.parquet"), "--particles", "20", "-o")
+    assert f"the check after fitting said: {kept['verdict']}" in run(*arguments, str(folder / "a.parquet")).output
+    (folder / "model" / "smoother" / "check.json").rename(folder / "elsewhere.json")
+    assert "the check after fitting" not in run(*arguments, str(folder / "b.parquet")).output
+    (folder / "model" / "smoother" / "check.json").write_text(json.dumps(kept | {"about": {"model": "another"}}))
+    assert "the check after fitting" not in run(*arguments, str(folder / "c.parquet")).output
+    (folder / "elsewhere.json").rename(folder / "model" / "smoother" / "check.json")
+
+
+def test_the_verdict_on_another_smoother_lies_with_it(folder):
+    streams = [str(folder / "model"), str(folder / "train.parquet")]
+    said = run("smoother", *streams, "-m", "cause=0.9", "--epochs", "1", "--name", "other").output
+    own, first = folder / "model" / "smoothers" / "other" / "check.json", folder / "model" / "smoother" / "check.json"
+    kept = json.loads(own.read_text())
+    assert f"check on 6 dev streams: {kept['verdict']}" in said
+    own.write_text(json.dumps(kept | {"verdict": "of the other"}))
+    words = ["impute", str(folder / "model"), str(folder / "incomplete.parquet"), "--particles", "10", "-o"]
+    assert "said: of the other" in run(*words, str(folder / "d.parquet"), "-m", "cause=0.9").output
+    assert (
+        f"said: {json.loads(first.read_text())['verdict']}"
+        in run(*words, str(folder / "e.parquet"), "-m", "cause=0.5").output
+    )
+    shutil.rmtree(folder / "model" / "smoothers")
+
+
+def test_check_says_what_to_trust_and_writes_it_down(folder):
+    files = ["--incomplete", str(folder / "incomplete.parquet"), "-o", str(folder / "check.json")]
+    files += ["--picture", str(folder / "check.svg")]
+    result = run(
+        "check", str(folder / "model"), str(folder / "held-out.parquet"), *files, "--particles", "30", "--cost", "0.5"
+    )
+    kept = json.loads((folder / "check.json").read_text())
+    assert kept["verdict"] in result.output
+    assert kept["about"] | {"particles": 30, "proposal": "smoothing", "incomplete_streams": 30} == kept["about"]
+    assert kept["coverage"]["cost"] == 0.5
+    for text in ("90 % intervals that hold the truth", "streams that end at an event", "constant rates"):
+        assert text in result.output
+    assert (folder / "check.svg").read_text().startswith("<?xml")
+
+
+def test_without_a_mechanism_the_model_alone_is_checked(folder, tmp_path):
+    rd.load_model(folder / "model").save(tmp_path / "alone")
+    output = run("check", str(tmp_path / "alone"), str(folder / "held-out.parquet")).output
+    assert "gaps, distance from exponential" in output
+    assert "intervals" not in output.split("imputed events")[0]
+    with_rates = run(
+        "check", str(tmp_path / "alone"), str(folder / "held-out.parquet"), "-m", "0.5", "--seconds", "0.1"
+    )
+    assert "90 % intervals" in with_rates.output
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["--device", "toaster"], "unknown device 'toaster'"),
+        (["-o", "{folder}/nowhere/check.json"], "give a path in a folder that exists"),
+        (["--picture", "{folder}"], "give the path of a file"),
+        (["-m", "lunch=0.5"], "no event type matches 'lunch'"),
+        (["--cost", "-1"], "costs must be finite and not negative"),
+        (["--engine", "steam"], "steam"),
+    ],
+)
+def test_wrong_options_of_check_are_refused_in_words(options, message, folder, monkeypatch, capsys):
+    given = ["check", str(folder / "model"), str(folder / "held-out.parquet"), *options]
+    monkeypatch.setattr(sys, "argv", ["retrodict", *(text.format(folder=folder) for text in given)])
+    with pytest.raises(SystemExit) as stop:
+        main()
+    assert stop.value.code == 2
+    assert message in capsys.readouterr().err
+
+
+def test_evaluate_says_at_which_cost_intervals_were_scored_and_what_predicting_nothing_gives(folder, tmp_path):
+    imputed, hidden, scores = tmp_path / "imputed.csv", tmp_path / "hidden.csv", tmp_path / "scores.json"
+    done = run(
+        "impute", str(folder / "model"), str(folder / "incomplete.parquet"), "--particles", "50", "-o", str(imputed)
+    )
+    rows = rd.read_events(folder / "hidden.parquet").to_frame().dropna(subset=["time"])
+    rows = rows[rows["stream"] != rows["stream"].iloc[0]]  # a user's own table of what was hidden lacks empty streams
+    rows.to_csv(hidden, index=False)
+    result = run("evaluate", str(hidden), str(imputed), "-o", str(scores))
+    report = json.loads(scores.read_text())
+    by_impute = float(done.output.split("; cost ")[1].split()[0])
+    assert report["coverage"]["cost"][0] == report["transport"][0]["insert_cost"] == pytest.approx(by_impute, rel=0.1)
+    assert f"at cost {report['coverage']['cost'][0]:.4g} units of time:" in result.output
+    assert "of the intervals hold the true time, of which 90% should" in result.output
+    assert "predict nothing" in result.output
+    assert all(row["nothing_per_event"] == row["insert_cost"] for row in report["transport"])

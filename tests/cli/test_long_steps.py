@@ -1,0 +1,157 @@
+"""Long steps say what they do and how long it may take, and an interrupt says what was kept and how to go on."""
+
+from __future__ import annotations
+
+import io
+import re
+import shutil
+import sys
+
+import pytest
+from rich.console import Console
+from typer.testing import CliRunner
+
+import retrodict as rd
+from retrodict.cli import app, common
+from retrodict.train import fitting
+from retrodict.train.progress import EpochProgress
+from retrodict.train.run import _AfterEpoch
+
+runner = CliRunner(env={"COLUMNS": "160", "TERM": "dumb"})
+MODEL = rd.Poisson([1.0, 0.5])
+MODEL.types = ("a", "b")
+QUICK = ["--model", "poisson", "--patience", "1000"]
+pytestmark = pytest.mark.filterwarnings("ignore::retrodict.errors.DataNotice")
+
+
+@pytest.fixture
+def folder(tmp_path):
+    rd.write_events(rd.simulate(MODEL, 12, end=5.0, seed=1), tmp_path / "s.parquet")
+    MODEL.save(tmp_path / "known")
+    return tmp_path
+
+
+def run(*words: object, code: int = 0) -> str:
+    result = runner.invoke(app, [str(word) for word in words])
+    if result.exception is not None and not isinstance(result.exception, SystemExit):
+        raise result.exception
+    assert result.exit_code == code, result.output
+    return " ".join(result.output.split())
+
+
+def fit(folder, *more: object, code: int = 0) -> str:
+    return run("fit", folder / "s.parquet", "-o", folder / "model", *QUICK, *more, code=code)
+
+
+def test_epochs_of_model_and_smoother_print_differently(folder):
+    said = fit(folder, "--epochs", 2, "-m", 0.5)
+    assert re.findall(r"(\w+), epoch (\d): (.*?): train", said) == [
+        ("model", "1", "nats per event"),
+        ("model", "2", "nats per event"),
+        ("smoother", "1", "log q, nats per missing event"),
+        ("smoother", "2", "log q, nats per missing event"),
+    ]
+    assert re.search(r"epoch 1: .*? at most 0:00:\d\d left", said)
+
+
+def test_a_terminal_shows_a_bar_with_the_time_left(folder, monkeypatch):
+    shown = io.StringIO()
+    console = Console(file=shown, force_terminal=True, width=80)
+    monkeypatch.setattr(fitting, "EpochProgress", lambda *given: EpochProgress(*given, console=console))
+    monkeypatch.setattr(common, "err", console)
+    fit(folder, "--epochs", 2)
+    run("impute", folder / "known", folder / "s.parquet", "-m", 0.5, "--particles", 3, "-o", folder / "out.csv")
+    run("simulate", folder / "known", "--end", 3, "-n", 4, "-o", folder / "new.csv")
+    text = re.sub(r"\x1b\[[^a-zA-Z]*[a-zA-Z]", "", shown.getvalue())
+    for what in ("fit model", "at most 0:0", "2/2 epochs", "impute", "12/12 streams", "write draws", "decode", "draw"):
+        assert what in text
+
+
+def test_a_fit_can_be_limited_in_time_and_goes_on_later(folder):
+    said = fit(folder, "--epochs", 100_000, "--seconds", 0.5)
+    assert "stopped by --seconds, the same command goes on after the last whole epoch" in said
+    done = int(re.search(r"best epoch \d+ of (\d+)", said)[1])
+    said = fit(folder, "--epochs", 100_000, "--seconds", 0.5)
+    assert int(re.search(r"best epoch \d+ of (\d+)", said)[1]) > done
+    said = fit(folder, "--epochs", 100_000, "--seconds", 1, "-m", 0.5)
+    assert said.count("stopped by --seconds") == 2
+
+
+def test_fitting_to_incomplete_streams_can_be_limited_in_time(folder):
+    streams = rd.read_events(folder / "s.parquet")
+    limits = {"epochs": 1000, "patience": 1000, "seconds": 0.1, "progress": False}
+    fitted = rd.fit_incomplete(rd.Poisson, streams, rd.ByType(0.3), filtering=True, particles=3, **limits)
+    assert 1 <= len(fitted.history) < 1000
+    with pytest.raises(rd.ModelError, match="seconds must be a positive number"):
+        rd.fit_incomplete(rd.Poisson, streams, rd.ByType(0.3), seconds=0)
+
+
+def interrupt_after(monkeypatch, epochs: int) -> None:
+    """Ctrl-C when this number of epochs is saved."""
+    real, count = _AfterEpoch.on_train_epoch_end, [0]
+
+    def save(self, trainer, pl_module) -> None:
+        real(self, trainer, pl_module)
+        count[0] += 1
+        if count[0] == epochs:
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr(_AfterEpoch, "on_train_epoch_end", save)
+
+
+def test_an_interrupted_fit_says_what_was_kept(folder, monkeypatch):
+    with monkeypatch.context() as patch:
+        interrupt_after(patch, 2)
+        said = fit(folder, "--epochs", 3, "-m", 0.5, code=130)
+        assert f"interrupted: {folder / 'model'} keeps 2 whole epochs: run the same command again to go on" in said
+    with monkeypatch.context() as patch:
+        interrupt_after(patch, 2)
+        said = fit(folder, "--epochs", 3, "-m", 0.5, code=130)
+        place = folder / "model" / "smoother"
+        assert f"{folder / 'model'} is finished; {place} keeps 1 whole epoch: run the same command" in said
+        unfinished = run("impute", folder / "model", folder / "s.parquet", "-m", 0.5, "-o", folder / "out.csv")
+        assert "is for these, but its training has not ended: repeat the command that began it" in unfinished
+    said = fit(folder, "--epochs", 3, "-m", 0.5)
+    assert "smoother, epoch 2" in said
+    assert "smoother, epoch 1:" not in said
+
+
+def test_an_interrupted_imputation_says_what_was_kept(folder, monkeypatch):
+    def interrupt(*_, **__) -> None:
+        raise KeyboardInterrupt
+
+    words = ["impute", folder / "known", folder / "s.parquet", "-m", 0.5, "--particles", 3, "-o", folder / "out.csv"]
+    with monkeypatch.context() as patch:
+        patch.setattr(sys.modules["retrodict.cli.impute"], "run", interrupt)
+        said = run(*words, code=130)
+        assert f"interrupted: nothing was written, and {folder / 'out.csv'} is as it was: run the same command" in said
+        assert not list(folder.glob("out.csv*"))
+    with monkeypatch.context() as patch:
+        patch.setattr("retrodict.smc.posterior.Posterior.consensus", interrupt)
+        said = run(*words, "--cost", 0.5, code=130)
+    draws = folder / "out.csv.draws"
+    assert f"the draws are kept in {draws}: go on with 'retrodict decode {draws} --cost 0.5 -o" in said
+    run("decode", draws, "--cost", 0.5, "-o", folder / "later.csv")
+    run(*words, "--cost", 0.5)
+    assert (folder / "later.csv").read_bytes() == (folder / "out.csv").read_bytes()
+
+
+def test_an_interrupt_while_draws_are_written_leaves_earlier_draws(folder, monkeypatch):
+    words = ["impute", folder / "known", folder / "s.parquet", "-m", 0.5, "--particles", 3, "-o", folder / "out.csv"]
+    run(*words)
+    shutil.copytree(folder / "out.csv.draws", folder / "before")
+
+    def interrupt(*_, **__) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("retrodict.smc.posterior_folder.write_draws", interrupt)
+    run(*words, "--seed", 5, code=130)
+    for file in (folder / "before").iterdir():
+        assert (folder / "out.csv.draws" / file.name).read_bytes() == file.read_bytes()
+    assert len(list((folder / "out.csv.draws").iterdir())) == len(list((folder / "before").iterdir()))
+
+
+def test_learning_what_goes_missing_shows_rounds_and_goes_on(folder, monkeypatch):
+    words = ["learn-missing", folder / "known", folder / "s.parquet", "-m", 0.3, "-o", folder / "missing"]
+    assert "round 30: log evidence" in run(*words)
+    assert (folder / "missing" / "missing.yaml").exists()

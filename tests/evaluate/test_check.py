@@ -1,0 +1,160 @@
+"""A check passes a model that is right, and names what is wrong with one that is not.
+
+Seeds are fixed. ``benchmarks/check_alarms.py`` measures how often each alarm is raised over many data sets.
+"""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+
+import retrodict as rd
+from retrodict.datasets.synthetic import random_neural_hawkes
+from retrodict.evaluate.findings import Finding, mean_finding, raise_alarms, worst
+from retrodict.evaluate.goodness import goodness
+from tests.conftest import KINDS, example_model
+
+HALF = rd.ByType(0.5)
+
+
+def hawkes() -> rd.Hawkes:
+    return rd.Hawkes([0.5, 0.3, 0.2], [[0.3, 0.2, 0.0], [0.1, 0.2, 0.3], [0.4, 0.0, 0.1]], [1.5, 0.8, 3.0])
+
+
+def alarms(result) -> set[str]:
+    return {f"{f.part}: {f.name}" for f in result.findings if f.alarm}
+
+
+@pytest.fixture(scope="module")
+def complete() -> rd.StreamSet:
+    return rd.simulate(hawkes(), 120, end=10.0, seed=1)
+
+
+@pytest.fixture(scope="module")
+def incomplete() -> rd.StreamSet:
+    return HALF.censor(rd.simulate(hawkes(), 200, end=10.0, seed=2), seed=3)[0]
+
+
+@pytest.fixture(scope="module")
+def passed(complete, incomplete):
+    return rd.check(rd.Filtering(hawkes(), HALF), complete, incomplete=incomplete, particles=100)
+
+
+def test_a_right_model_passes(passed):
+    assert not passed.flagged
+    assert passed.verdict.startswith("Trust counts, probabilities and intervals on streams like these")
+    assert passed.verdict.count(". ") == 1
+
+
+def test_a_check_is_kept_as_json_and_drawn(passed, tmp_path):
+    kept = json.loads(passed.to_json(tmp_path / "check.json"))
+    assert kept == json.loads((tmp_path / "check.json").read_text())
+    assert kept["counts"][-1]["true"] == sum(row["true"] for row in kept["counts"][:-1])
+    assert all(sum(shares) == pytest.approx(1.0) for shares in kept["ranks"].values())
+    assert [row["cost"] for row in kept["distance"]] == passed.costs
+    assert kept["about"]["imputed_streams"] == 120
+    passed.plot(tmp_path / "check.png")
+    assert (tmp_path / "check.png").stat().st_size > 50_000
+
+
+def test_the_same_seed_gives_the_same_check(complete):
+    once, again = (rd.check(rd.Filtering(hawkes(), HALF), complete[:10], particles=10, seed=3) for _ in range(2))
+    assert once.to_json() == again.to_json()
+
+
+def test_a_model_trained_on_other_data_is_flagged(complete):
+    other = rd.Hawkes([0.3, 0.4, 0.3], [[0.1, 0.0, 0.3], [0.4, 0.1, 0.0], [0.0, 0.3, 0.2]], [1.0, 2.0, 1.0])
+    result = rd.check(rd.Filtering(other, HALF), complete, particles=50, costs=[0.2])
+    assert "model: events of a type, more than expected" in alarms(result)
+    assert "The model does not fit these streams: fit it to streams like them" in result.verdict
+
+
+def test_swapped_types_are_named(complete):
+    swapped = complete.replace(event_types=np.array([2, 1, 0])[complete.event_types])
+    result = rd.check(rd.Filtering(hawkes(), HALF), swapped, particles=50, costs=[0.2])
+    assert "The model takes types '0' and '2' for each other" in result.verdict
+
+
+@pytest.mark.parametrize("rate", [0.35, 0.65])
+def test_missing_rates_that_are_30_percent_wrong_are_flagged_given_the_incomplete_streams(complete, incomplete, rate):
+    proposal = rd.Filtering(hawkes(), rd.ByType(rate))
+    result = rd.check(proposal, complete, incomplete=incomplete, particles=50, costs=[0.2])
+    assert {name.split(":")[0] for name in alarms(result)} == {"observed"}
+    assert "the missing rates are wrong (with " in result.verdict
+    assert 0.4 < result.observed.implied_rate(None) < 0.6
+    assert not rd.check(proposal, complete, particles=50, costs=[0.2]).flagged
+
+
+def test_streams_cut_to_16_events_are_flagged():
+    bursts = rd.Hawkes([0.1], [[0.85]], [3.0])
+    cut = rd.simulate(bursts, 60, num_events=16, seed=4)
+    result = rd.check(rd.Filtering(bursts, HALF), cut, particles=50, costs=[0.2])
+    assert "model: streams that end at an event" in alarms(result)
+    assert "lengths of streams were chosen by a cut" in result.verdict.replace("Lengths", "lengths")
+
+
+def test_too_few_particles_are_told_apart_from_a_model_that_does_not_fit():
+    model = random_neural_hawkes(4, 64, seed=0)
+    end = float(np.median(rd.simulate(model, 20, num_events=30, seed=5).durations))
+    streams = rd.simulate(model, 60, end=end, seed=6)
+    result = rd.check(rd.Filtering(model, HALF), streams, particles=20, costs=[0.3])
+    assert not any(name.startswith("model") for name in alarms(result))
+    assert "The model itself fits, but its particles are too few and too alike" in result.verdict
+    assert "use more particles (80 instead of 20)" in result.verdict
+
+
+def test_a_model_alone_is_checked_for_its_fit(complete):
+    right = rd.check(hawkes(), complete)
+    assert right.verdict.startswith("The model fits")
+    assert right.calibration is None
+    wrong = rd.check(rd.Poisson.from_streams(complete), complete)
+    assert "model: gaps of each type, the same" in alarms(wrong)
+    with pytest.raises(rd.ModelError, match="how events go missing is not known"):
+        rd.check(hawkes(), complete, incomplete=complete)
+
+
+def test_a_check_stops_when_its_time_is_up(complete):
+    done: list[int] = []
+    result = rd.check(rd.Filtering(hawkes(), HALF), complete, particles=5, seconds=1e-9, progress=done.append)
+    assert done == [4]
+    assert result.about["imputed_streams"] == 4
+    assert "only 4 streams were looked at" in result.verdict
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_counts_less_compensators_are_centred_and_gaps_exponential(kind):
+    """400 streams: residuals of each type within four standard errors; an intensity that is 30 % off is noticed."""
+    model = example_model(kind)
+    streams = rd.simulate(model, 400, end=5.0, seed=7)
+    found = goodness(model, streams)
+    assert found.counts.sum() == streams.num_events == len(found.gaps) == sum(map(len, found.gaps_by_type))
+    error = np.sqrt(found.expected.sum(0))
+    assert (np.abs(found.counts.sum(0) - found.expected.sum(0)) < 4 * error).all()
+    assert not any(f.alarm for f in raise_alarms(found.findings()))
+    stretched = streams.replace(event_times=1.3 * streams.event_times, ends=1.3 * streams.ends)
+    assert any(f.alarm for f in raise_alarms(goodness(model, stretched).findings()))
+
+
+def test_the_end_of_a_stream_cuts_no_gap_short():
+    """Streams of one event on average: gaps that the end cut short would make all of them look short."""
+    model = rd.Poisson([1.0])
+    gaps = goodness(model, rd.simulate(model, 3000, end=1.0, seed=8)).gaps
+    assert gaps.mean() == pytest.approx(1.0, abs=4 / np.sqrt(len(gaps)))
+
+
+def test_deviations_within_the_tolerance_are_no_alarm_however_sure():
+    rows = np.full(10_000, 0.04) + np.random.default_rng(0).normal(0, 0.01, 10_000)
+    assert mean_finding("", "", rows, tolerance=0.05).p_value == 1.0
+    assert mean_finding("", "", rows, tolerance=0.03).p_value < 1e-9
+    assert mean_finding("", "", -rows, tolerance=0.03, side=1).p_value == 1.0
+    nothing = mean_finding("", "", np.full(50, -0.02), np.full(50, 0.02), tolerance=0.1, least=0.02)
+    assert nothing.p_value > 0.3  # one event was expected and none came: that is no wonder
+
+
+def test_familywise_errors_are_bounded():
+    values = [0.0007, 0.02, 0.03, 0.9]
+    found = raise_alarms([Finding("", "", 0.0, 0.0, 1.0, 0.0, p) for p in values], level=0.05)
+    assert [f.alarm for f in found] == [True, False, False, False]
+    assert worst(found)[0].p_value == pytest.approx(4 * 0.0007)
