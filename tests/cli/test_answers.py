@@ -6,14 +6,11 @@ import shutil
 
 import numpy as np
 import pandas as pd
-import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 from typer.testing import CliRunner
 
 import retrodict as rd
 from retrodict.cli import app, common
-from retrodict.events.atomic import write_json
 
 runner = CliRunner(env={"COLUMNS": "160", "TERM": "dumb"})
 NAMES = {"stream": "driver", "time": "when", "type": "what"}
@@ -72,19 +69,6 @@ def test_draws_can_be_read_by_anybody_and_asked_in_python(folder):
     assert posterior.num_particles == 5
     np.testing.assert_allclose(posterior.event_times, table["position"], rtol=0)
     assert len(posterior.to_frame()) == len(table)
-
-
-def test_a_posterior_of_an_earlier_version_still_loads(tmp_path):
-    streams = rd.simulate(MODEL, 4, end=5.0, seed=2)
-    posterior = rd.impute(streams, rd.Filtering(MODEL, rd.ByType(0.5)), 3)
-    posterior.save(tmp_path)
-    draws = {"time": posterior.event_times, "type": posterior.event_types}
-    pq.write_table(pa.table(draws), tmp_path / "draws.parquet")
-    write_json(tmp_path / "posterior.json", {"format": "retrodict posterior", "version": 1, "particles": 3})
-    loaded = rd.load_posterior(tmp_path)
-    np.testing.assert_array_equal(loaded.event_times, posterior.event_times)
-    np.testing.assert_array_equal(loaded.event_types, posterior.event_types)
-    assert "imputed events" in run("decode", tmp_path, "-o", tmp_path / "out.csv")
 
 
 def test_streams_whose_particles_mean_nothing_get_no_events_as_if_imputed(folder):

@@ -110,7 +110,6 @@ WRONG: dict[str, dict[str, object]] = {
         "--particles 0": "Invalid value for '--particles'",
         "--resample often": "often",
         "--islands 7": "islands must divide the 50 particles evenly",
-        "--moves -1": "Invalid value for '--moves'",
         "--max-events 0": "Invalid value for '--max-events'",
         "--engine steam": "unknown engine 'steam'. Choose one of auto",
         "--engine triton": "Use --engine auto, which picks one that can",

@@ -182,7 +182,6 @@ def test_dates_gave_zeros_or_a_raw_numpy_error(posterior, zone):
         np.testing.assert_allclose(dated.expected_count(0, start, end), posterior.expected_count(0, 2.0, 3.0))
         np.testing.assert_allclose(dated.probability("b", start, end), posterior.probability("b", 2.0, 3.0))
         np.testing.assert_allclose(dated.intensity([start, end]), posterior.intensity([2.0, 3.0]))
-        np.testing.assert_array_equal(dated.distinct_histories(end), posterior.distinct_histories(3.0))
     until = local + pd.Timedelta(hours=6)
     assert dated.forecast(until)[0] == dated.forecast(6.0)[0]
     np.testing.assert_allclose(dated.intensity(pd.DatetimeIndex(edges)), posterior.intensity([2.0, 3.0]))

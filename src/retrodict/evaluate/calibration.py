@@ -19,11 +19,12 @@ from retrodict.evaluate.findings import Finding, mean_finding, worst
 from retrodict.evaluate.matching import pair_streams
 from retrodict.evaluate.scores import INTERVAL_LEVEL, transport_score
 from retrodict.events.stream_set import StreamSet
+from retrodict.smc.diagnostics import FEW
 from retrodict.smc.posterior import Posterior
 
 PART = "imputation"
 COVERAGE, RELIABILITY, DISTANCE = "90 % intervals that hold the truth", "probability, more than true", "distance"
-SPREAD = "spread of the ranks"
+SPREAD, FAMILIES = "spread of the ranks", "streams with few independent guesses"
 SCOPES = ("all hidden events", "first half", "second half", "by type")  # columns of ``ranks``
 _COUNTS, _COUNTS_BY_TYPE, _RANKS, _COVERAGE, _PROBABILITY, _DISTANCE = 0.05, 0.1, 0.15, 0.1, 0.05, 0.05
 _FEWEST = 10.0  # events of a type, expected or hidden, for a finding about it
@@ -108,6 +109,7 @@ class Calibration:
                          tolerance=_PROBABILITY, fewest=_FEWEST_ALIGNED,
                          least=self.by_stream(self.probability * (1 - self.probability))),
             *worst(gain),
+            mean_finding(PART, FAMILIES, self.families < FEW, tolerance=0.5, side=1, least=0.01),
             mean_finding(PART, "streams that the model finds impossible", ~self.possible, tolerance=0.01, side=1,
                          least=0.01),
         ]  # fmt: skip
@@ -127,7 +129,7 @@ class Calibration:
 
 def effective_families(posterior: Posterior) -> NDArray[np.float64]:
     """The effective families of the thinnest segment of each stream, [N]: what path degeneracy leaves."""
-    return np.asarray(np.nanmin(posterior.chosen.effective_families, axis=1))
+    return np.asarray(np.nanmin(posterior.full.effective_families, axis=1))
 
 
 def calibrate(

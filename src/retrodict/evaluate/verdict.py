@@ -13,8 +13,9 @@ from retrodict.evaluate import goodness, observed
 from retrodict.evaluate.calibration import Calibration
 from retrodict.evaluate.findings import Finding
 from retrodict.evaluate.observed import Observed
+from retrodict.smc.diagnostics import FEW
 
-_FEW_STREAMS, _FEW_FAMILIES = 20, 10.0
+_FEW_STREAMS = 20
 
 
 @dataclass(frozen=True)
@@ -55,8 +56,8 @@ class Evidence:
 
     @property
     def has_few_families(self) -> bool:
-        """Whether most streams' particles share few ancestors."""
-        return self.calibration is not None and float(np.median(self.calibration.families)) < _FEW_FAMILIES
+        """Whether most streams' particles are too much alike somewhere."""
+        return self.calibration is not None and float(np.median(self.calibration.families)) < FEW
 
 
 def give_verdict(evidence: Evidence) -> str:
@@ -126,8 +127,8 @@ def _cause(evidence: Evidence) -> str:
         assert evidence.calibration is not None
         families = float(np.median(evidence.calibration.families))
         return (
-            f"The model itself fits, but its particles are too few and too alike ({families:.0f} of {particles:,} live "
-            f"on from halfway through a stream): {more}, or train a smoother for these missing rates{also}."
+            f"The model itself fits, but its particles are too few and too alike ({particles:,} of them say no more than "
+            f"{families:.0f} independent ones somewhere in a stream): {more}, or train a smoother for these missing rates{also}."
         )
     if evidence.is_cut:
         return f"{cut[0].upper()}{cut[1:]}."
@@ -184,6 +185,8 @@ def _in_words(f: Finding) -> str:
         )
     if f.name.startswith(imputation.SPREAD):
         return f"numbers of missing events are {'surer' if f.value > 0 else 'less sure'} than they should be"
+    if f.name == imputation.FAMILIES:
+        return f"in {f.value:.0%} of the streams fewer than {FEW:.0f} independent guesses are left somewhere"
     if f.name.startswith("centre"):
         return f"numbers of missing events are {'underestimated' if f.value > 0 else 'overestimated'}"
     return f"the model gives {f.value:.0%} of the streams no probability at all"
