@@ -3,6 +3,7 @@
     python -m experiments.honest train --folder honest       smoothers of all processes (a GPU pays)
     python -m experiments.honest measure --folder honest     impute, decode, compare; one JSON file a case
     python -m experiments.honest measure --folder reproduced --only taxi --settings deterministic rho-0.5
+    python -m experiments.honest show --folder honest        the tables of docs/honest.md
 
 Processes: random neural Hawkes processes of 256 cells, as in appendix G.3 but with a fixed horizon, so that the model
 is exactly true, and two Hawkes processes. Constants of the package were chosen on ``TUNING``; ``REPORTED`` were not
@@ -24,8 +25,9 @@ import torch
 import retrodict as rd
 from experiments.data import test_pair
 from experiments.imputing import METHODS
+from experiments.page import table
 from experiments.sizes import FULL
-from experiments.store import Run, write_json
+from experiments.store import Run, read_json, write_json
 from retrodict.datasets.synthetic import random_neural_hawkes
 from retrodict.decode import Ensembles, decode_set, thin_set
 from retrodict.decode.transport import as_cost
@@ -201,10 +203,56 @@ def _coverage_where_warned(posterior: rd.Posterior, truth: rd.StreamSet, decisio
     return result
 
 
+def show(folder: Path) -> None:
+    """The tables of docs/honest.md: one row for each case, and how often events of each probability happened."""
+    rows, bins = [], np.zeros((3, 10))
+    for file in sorted((folder / "results").glob("*.json")):
+        found = read_json(file)
+        middle = len(found["default"]) // 2
+        bins += np.array([found["default"][middle][key] for key in ("events", "probability", "happened")])
+        ideal = [_relative(found, "ideal")] if "ideal" in found else ["-"]
+        before = [_relative(found, key) + ", " + _covered(found, key) for key in found if key.startswith("before")]
+        off = [risk / score["distance"] - 1 for risk, score in zip(found["risk"], found["default"], strict=True)]
+        seconds = f"{found['sampling_seconds']:.2f}, {found['decoding_seconds']:.3f}"
+        told = " ".join(f"{100 * x:+.0f}" for x in off)
+        default = [
+            _relative(found, "default"),
+            _covered(found, "default"),
+            told,
+            f"{found['families'][0]:.0f}",
+            seconds,
+        ]
+        rows.append([*file.stem.rsplit(".", 2), *default, *(before or ideal)])
+    names = [
+        "data",
+        "missing",
+        "proposal",
+        "distance",
+        "covered, %",
+        "risk told, %",
+        "families",
+        "seconds",
+        "beside it",
+    ]
+    print(table(names, [row + [""] * (len(names) - len(row)) for row in rows]))
+    some = bins[0] >= 100
+    cells = [[f"{n:,.0f}", f"{p / n:.3f}", f"{h / n:.3f}"] for n, p, h in bins[:, some].T]
+    print(table(["events", "mean probability", "happened"], cells))
+
+
+def _relative(found: dict[str, Any], key: str) -> str:
+    pairs = zip(found[key], found["nothing"], strict=True)
+    return " ".join(f"{score['distance'] / nothing:.3f}" for score, nothing in pairs)
+
+
+def _covered(found: dict[str, Any], key: str) -> str:
+    return " ".join(f"{100 * s['covered'] / s['aligned']:.0f}" if s["aligned"] >= 50 else "-" for s in found[key])
+
+
 def main(arguments: list[str] | None = None) -> None:
     """Run a stage."""
     parser = argparse.ArgumentParser()
-    parser.add_argument("stage", choices=["train", "measure"])
+    parser.add_argument("stage", choices=["train", "measure", "show"])
     parser.add_argument("--folder", type=Path, default=Path("honest"), help="for real data: of a finished run")
     parser.add_argument("--workers", type=int, default=2)
     parser.add_argument("--seconds", type=float, default=300.0)
@@ -214,6 +262,9 @@ def main(arguments: list[str] | None = None) -> None:
     parser.add_argument("--settings", nargs="*", default=SETTINGS)
     parser.add_argument("--only", nargs="*", default=[*TUNING, *REPORTED])
     options = parser.parse_args(arguments)
+    if options.stage == "show":
+        show(options.folder)
+        return
     cases = [(data, setting) for data in options.only for setting in options.settings]
     context = multiprocessing.get_context("spawn")
     with ProcessPoolExecutor(options.workers, mp_context=context) as pool:

@@ -109,7 +109,7 @@ WRONG: dict[str, dict[str, object]] = {
         "--smoother best": "has no smoother 'best'; there is none",
         "--particles 0": "Invalid value for '--particles'",
         "--resample often": "often",
-        "--islands 7": "islands must divide the 50 particles evenly",
+        "--islands 7": "islands must divide the 1000 particles evenly",
         "--max-events 0": "Invalid value for '--max-events'",
         "--engine steam": "unknown engine 'steam'. Choose one of auto",
         "--engine triton": "Use --engine auto, which picks one that can",

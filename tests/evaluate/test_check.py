@@ -117,7 +117,7 @@ def test_a_model_alone_is_checked_for_its_fit(complete):
 
 def test_a_check_stops_when_its_time_is_up(complete):
     done: list[int] = []
-    result = rd.check(rd.Filtering(hawkes(), HALF), complete, particles=5, seconds=1e-9, progress=done.append)
+    result = rd.check(rd.Filtering(hawkes(), HALF), complete, particles=200, seconds=1e-9, progress=done.append)
     assert done == [4]
     assert result.about["imputed_streams"] == 4
     assert "only 4 streams were looked at" in result.verdict

@@ -127,8 +127,9 @@ def _cause(evidence: Evidence) -> str:
         assert evidence.calibration is not None
         families = float(np.median(evidence.calibration.families))
         return (
-            f"The model itself fits, but its particles are too few and too alike ({particles:,} of them say no more than "
-            f"{families:.0f} independent ones somewhere in a stream): {more}, or train a smoother for these missing rates{also}."
+            f"The model itself fits, but its particles are too few and too alike ({particles:,} of them are worth "
+            f"{families:.0f} independent ones somewhere in a stream): {more}, or train a smoother for these missing "
+            f"rates{also}."
         )
     if evidence.is_cut:
         return f"{cut[0].upper()}{cut[1:]}."
