@@ -120,7 +120,7 @@ def test_a_check_stops_when_its_time_is_up(complete):
     result = rd.check(rd.Filtering(hawkes(), HALF), complete, particles=5, seconds=1e-9, progress=done.append)
     assert done == [4]
     assert result.about["imputed_streams"] == 4
-    assert "only 4 streams were looked at" in result.verdict
+    assert "Only 4 streams were looked at" in result.verdict
 
 
 @pytest.mark.parametrize("kind", KINDS)

@@ -63,7 +63,7 @@ def drives_come_with_the_features_at_the_same_times(model: rd.Model) -> None:
         at_events, inside, features = model.drives_and_features(batch, positions)
         for ours, theirs in zip((at_events, inside), model.drives(batch, positions), strict=True):
             torch.testing.assert_close(ours, theirs, rtol=0, atol=1e-12)
-        for i, (state, start, end) in enumerate(model._gaps(batch)):
+        for i, (state, start, end) in enumerate(model.gaps(batch)):
             times = start[:, None] + (end - start)[:, None] * (positions if positions.dim() == 1 else positions[:, i])
             both = model.features(state, torch.cat([times, end[:, None]], 1))
             real = batch.gaps[:, i] > 0
