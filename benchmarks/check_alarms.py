@@ -76,13 +76,21 @@ def right_bursts(seed: int) -> Check:
     )
 
 
+def right_few(seed: int) -> Check:
+    model = bursts()
+    streams, incomplete = draw(model, seed, 20.0)[:20], lost(model, HALF, seed, 20.0)[:20]
+    return rd.check(rd.Filtering(model, HALF), streams, incomplete=incomplete, particles=200, seed=seed)
+
+
 def other_data(seed: int) -> Check:
     other = rd.Hawkes([0.3, 0.4, 0.3], [[0.1, 0.0, 0.3], [0.4, 0.1, 0.0], [0.0, 0.3, 0.2]], [1.0, 2.0, 1.0])
     return rd.check(rd.Filtering(other, HALF), draw(hawkes(), seed), particles=200, seed=seed)
 
 
 def other_neural(seed: int) -> Check:
-    return rd.check(rd.Filtering(neural(seed), HALF), draw(neural(seed + 1), seed, 5.0), particles=200, seed=seed)
+    return rd.check(
+        rd.Filtering(neural(seed, 64), HALF), draw(neural(seed + 1, 64), seed, 5.0), particles=200, seed=seed
+    )
 
 
 def types_swapped(seed: int) -> Check:
@@ -119,6 +127,7 @@ CASES: dict[str, Callable[[int], Check]] = {
     "right: Hawkes, and its incomplete streams": right_hawkes,
     "right: small neural Hawkes, and its incomplete streams": right_neural,
     "right: bursts, and their incomplete streams": right_bursts,
+    "right: 20 streams of bursts": right_few,
     "wrong: Hawkes trained on other data": other_data,
     "wrong: neural Hawkes trained on other data": other_neural,
     "wrong: types swapped": types_swapped,

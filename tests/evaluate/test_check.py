@@ -105,6 +105,16 @@ def test_too_few_particles_are_told_apart_from_a_model_that_does_not_fit():
     assert "use more particles (80 instead of 20)" in result.verdict
 
 
+def test_few_events_in_few_streams_are_no_alarm():
+    """20 incomplete streams of few shocks happen to have no large burst: the draws say that this is nothing unusual."""
+    bursts = rd.Hawkes([0.1], [[0.85]], [3.0])
+    draws = [rd.simulate(bursts, 20, end=20.0, seed=seed) for seed in (0, 1_000_000)]
+    incomplete, _ = HALF.censor(draws[1], seed=1)
+    result = rd.check(rd.Filtering(bursts, HALF), draws[0], incomplete=incomplete, particles=20, costs=[0.2])
+    assert result.observed.counts.sum() < 0.6 * result.observed.predicted.sum()
+    assert not any(name.startswith("observed") for name in alarms(result))
+
+
 def test_a_model_alone_is_checked_for_its_fit(complete):
     right = rd.check(hawkes(), complete)
     assert right.verdict.startswith("The model fits")

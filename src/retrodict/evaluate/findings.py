@@ -74,6 +74,16 @@ def distance_finding(part: str, name: str, uniform: NDArray[np.float64], *, tole
     return Finding(part, name, value, 0.0, 0.5 / float(np.sqrt(n)), tolerance, p_value)
 
 
+def legendre(uniform: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """The first two Legendre polynomials on [0, 1]: of mean 0 and variance 1 if ``uniform`` is, and uncorrelated.
+
+    Neyman's smooth test looks at their means: the first is off where values are shifted, the second where they crowd
+    at both ends (above zero) or in the middle.
+    """
+    centred = uniform - 0.5
+    return np.sqrt(12.0) * centred, np.sqrt(180.0) * (centred**2 - 1 / 12)
+
+
 def worst(findings: Sequence[Finding]) -> list[Finding]:
     """Of several findings of one kind (types, costs) the surest, its p-value that of the least of so many."""
     if not findings:
