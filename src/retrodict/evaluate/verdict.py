@@ -95,12 +95,16 @@ def _nothing_found(evidence: Evidence) -> str:
         second = "Give more streams, or check the missing rates."
     else:
         predicted = "incomplete streams are as predicted, " if evidence.observed is not None else ""
-        expected = f"{c.expected[:, -1].sum():,.0f}"
+        expected, true = c.expected[:, -1], c.hidden[:, -1]
+        error = np.sqrt(((expected - true) ** 2).sum())
         first = (
-            f"Trust counts, probabilities and intervals on streams like these: {predicted}{expected} events were "
-            f"expected where {c.hidden[:, -1].sum():,} were hidden, and {_covered(c)}"
+            f"No fault was found in {streams} streams: {predicted}{expected.sum():,.0f} ± {error:,.0f} events were "
+            f"expected where {true.sum():,} were hidden, and {_covered(c)}"
         )
-        second = "Do not trust them where streams, or the way events go missing, are different."
+        second = (
+            "Trust counts, probabilities and intervals on streams like these, and not where streams, or the way events "
+            "go missing, are different."
+        )
     if streams < _FEW_STREAMS:
         second = f"Only {streams} streams were looked at, so that smaller faults would not be seen: check with more."
     return f"{first}. {second}"
