@@ -159,7 +159,7 @@ def calibrate(
         hidden=actual[:, types_then_all],
         expected=mean[:, types_then_all],
         variance=variance[:, types_then_all],
-        ranks=_ranks(weights, guess, actual, posterior.diagnostics.final_ess[:, None], draws),
+        ranks=rank_among(weights, guess, actual, posterior.diagnostics.final_ess[:, None], draws),
         aligned=by_stream(~np.isnan(when)),
         covered=by_stream((low <= when) & (when <= high)),
         probability=probability,
@@ -198,7 +198,7 @@ def _count(
     return table
 
 
-def _ranks(
+def rank_among(
     weights: NDArray[np.float64],
     guess: NDArray[np.int64],
     actual: NDArray[np.int64],
