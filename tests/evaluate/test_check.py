@@ -174,7 +174,7 @@ def test_familywise_errors_are_bounded():
 
 
 def test_ranks_among_independent_draws_are_uniform_whatever_the_ties():
-    """Counts of mean 2 among 19 draws, 4,000 times; Kolmogorov-Smirnov at level 0.001. Draws of mean 2.3 are noticed."""
+    """Counts of mean 2 among 19 draws, 4,000 times; level 0.001. Draws of mean 2.3 are noticed."""
     rng = np.random.default_rng(9)
     actual, weights = rng.poisson(2.0, (4000, 1)), np.full((4000, 19, 1), 1 / 19)
     for mean, is_uniform in ((2.0, True), (2.3, False)):
