@@ -18,6 +18,7 @@ os.environ["OMP_NUM_THREADS"] = "1"
 
 # Files, and tests by name, that take long: ``make quick`` leaves them out, ``make test`` runs them.
 SLOW = (
+    "tests/cli/test_check.py",
     "tests/cli/test_commands.py::test_a_yaml_file_says_what_goes_missing",
     "tests/cli/test_commands.py::test_fit_with_a_smoother_then_impute",
     "tests/cli/test_commands.py::test_the_demo_finds_what_was_hidden",
@@ -25,6 +26,7 @@ SLOW = (
     "tests/decode/test_bound.py",
     "tests/decode/test_flow.py",
     "tests/decode/test_local.py::test_moving_and_deleting",
+    "tests/evaluate/test_check.py",
     "tests/events/test_bombs.py",
     "tests/events/test_what_goes_in_comes_back.py::test_2000_random_tables",
     "tests/experiments/test_results.py",

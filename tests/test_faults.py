@@ -98,6 +98,13 @@ def evaluate_by_command(folder: Path) -> None:
     command("evaluate", folder / "truth.parquet", folder / "guess.parquet", "-o", folder / "scores.json")
 
 
+def check_by_command(folder: Path) -> None:
+    MODEL.save(folder / "model")
+    rd.write_events(STREAMS, folder / "in.csv")
+    where = ("-o", folder / "check.json", "--picture", folder / "check.png")
+    command("check", folder / "model", folder / "in.csv", "-m", 0.5, "--particles", 3, *where)
+
+
 def learn(folder: Path) -> None:
     proposal = rd.Filtering(MODEL, rd.ByType(0.3))
     rd.learn_missing(proposal, OBSERVED, rounds=1, particles=3, directory=folder / "learned")
@@ -122,6 +129,7 @@ JOBS: dict[str, Callable[[Path], object]] = {
     "fit": fit_by_command,
     "impute": impute_by_command,
     "evaluate": evaluate_by_command,
+    "check": check_by_command,
 }  # fmt: skip
 
 

@@ -120,11 +120,10 @@ def show(result: Check, scale: float, units: str) -> None:
         table.add_column(heading, justify="right")
     table.add_column("")
     for f in result.findings:
-        fine = f"{f.expected - f.tolerance:.2f} to {f.expected + f.tolerance:.2f}"
         of = "" if f.of is None else f" ({f.of!r})"
         value, error = ("-" if x != x else f"{x:.3f}" for x in (f.value, f.error))
         alarm = f"[bold red]alarm[/] p = {f.p_value:.1g}" if f.alarm else ""
-        table.add_row(f.part, escape(f.name + of), value, error, fine, alarm)
+        table.add_row(f.part, escape(f.name + of), value, error, f.fine, alarm)
     common.out.print(table)
     if result.calibration is not None:
         common.out.print(_distances(result.to_dict()["distance"], scale, units))

@@ -67,13 +67,15 @@ def evaluate(
         f"within {events['tolerance']:.4g} {units}: recall {events['recall']:.3f}, "
         f"precision {events['precision']:.3f}, F1 {events['f1']:.3f}; "
         f"{report['counts']['bias']:+.2f} events a stream too many, "
-        f"off by {report['counts']['mean_absolute']:.2f} on average"
+        f"off by {report['counts']['mean_absolute']:.2f} on average",
+        soft_wrap=True,
     )
     if result.coverage is not None:
         covered = result.coverage
         common.out.print(
             f"at cost {covered.cost.insert:.4g} {units}: {covered.covered:.1%} of the intervals hold the true time, of "
-            f"which {INTERVAL_LEVEL:.0%} should ({covered.aligned} events, mean width {covered.mean_width:.4g} {units})"
+            f"which {INTERVAL_LEVEL:.0%} should ({covered.aligned} events, mean width {covered.mean_width:.4g} {units})",
+            soft_wrap=True,
         )
     if against is not None:
         other = score(actual, _only_imputed(columns.read(against)), costs, result.events.tolerance)
@@ -83,7 +85,8 @@ def evaluate(
             report["against"].append(test._asdict() | {"cost": ours.cost.insert})
             common.out.print(
                 f"at cost {ours.cost.insert:.4g} {units}: {escape(imputed.name)} less {escape(against.name)} is "
-                f"{test.difference:+.4g} a stream (p = {test.p_value:.2g})"
+                f"{test.difference:+.4g} a stream (p = {test.p_value:.2g})",
+                soft_wrap=True,
             )
     if output is not None:
         write_json(output, report)

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from retrodict.decode.transport import as_cost
-from retrodict.evaluate.findings import Finding, mean_finding, worst
+from retrodict.evaluate.findings import Finding, legendre, mean_finding, worst
 from retrodict.evaluate.matching import pair_streams
 from retrodict.evaluate.scores import INTERVAL_LEVEL, transport_score
 from retrodict.events.stream_set import StreamSet
@@ -115,15 +115,13 @@ class Calibration:
         ]  # fmt: skip
 
     def _rank_findings(self, number: int) -> list[Finding]:
-        """Neyman's smooth test: the mean of the first two Legendre polynomials of the ranks, zero if uniform."""
+        """Neyman's smooth test: means of Legendre polynomials of the ranks."""
         ranks, weights = self.scope(number)
         mean = weights / np.maximum(weights.sum(1, keepdims=True), 1e-300)
-        shift = (mean * np.sqrt(12.0) * (ranks - 0.5)).sum(1)
-        spread = (mean * np.sqrt(180.0) * ((ranks - 0.5) ** 2 - 1 / 12)).sum(1)
         some = weights.sum(1) > 0
         return [
-            mean_finding(PART, f"{name}, {SCOPES[number]}", rows[some], tolerance=_RANKS)
-            for name, rows in (("centre of the ranks", shift), (SPREAD, spread))
+            mean_finding(PART, f"{name}, {SCOPES[number]}", (mean * values).sum(1)[some], tolerance=_RANKS)
+            for name, values in zip(("centre of the ranks", SPREAD), legendre(ranks), strict=True)
         ]
 
 
@@ -163,7 +161,7 @@ def calibrate(
         hidden=actual[:, types_then_all],
         expected=mean[:, types_then_all],
         variance=variance[:, types_then_all],
-        ranks=_ranks(weights, guess, actual, posterior.diagnostics.final_ess[:, None], draws),
+        ranks=rank_among(weights, guess, actual, posterior.diagnostics.final_ess[:, None], draws),
         aligned=by_stream(~np.isnan(when)),
         covered=by_stream((low <= when) & (when <= high)),
         probability=probability,
@@ -202,7 +200,7 @@ def _count(
     return table
 
 
-def _ranks(
+def rank_among(
     weights: NDArray[np.float64],
     guess: NDArray[np.int64],
     actual: NDArray[np.int64],

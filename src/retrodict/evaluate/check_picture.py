@@ -32,7 +32,7 @@ def draw_check(tables: dict[str, Any], path: str | os.PathLike[str]) -> None:
         draw(axes, tables)
         for side in ("top", "right"):
             axes.spines[side].set_visible(False)
-    text = "\n".join(textwrap.wrap(tables["verdict"], 56 * columns))
+    text = "\n".join(textwrap.wrap(tables["verdict"].replace(" %", "\u00a0%"), 56 * columns))
     figure.suptitle(text, x=0.01, ha="left", fontsize=10, color=_BAD if tables["flagged"] else "black")
     suffix = os.path.splitext(os.fspath(path))[1].lstrip(".") or "png"
     with atomic_file(path) as file:

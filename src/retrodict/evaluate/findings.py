@@ -22,8 +22,8 @@ LEVEL = 0.05
 class Finding:
     """One quantity of a check: ``value`` +- ``error``, where ``expected`` +- ``tolerance`` is fine.
 
-    ``part`` is what it speaks of: the model, the imputation, or the observed streams. ``of`` names the type that
-    deviates most, where types were looked at one by one.
+    ``side`` 1 or -1: only values above, or below, are not. ``part`` is what it speaks of: the model, the imputation, or
+    the observed streams. ``of`` names the type that deviates most, where types were looked at one by one.
     """
 
     part: str
@@ -33,8 +33,15 @@ class Finding:
     error: float
     tolerance: float
     p_value: float
+    side: int = 0
     of: str | None = None
     alarm: bool = False
+
+    @property
+    def fine(self) -> str:
+        """The values that are fine, in words."""
+        low, high = self.expected - self.tolerance, self.expected + self.tolerance
+        return {0: f"{low:.2f} to {high:.2f}", 1: f"at most {high:.2f}", -1: f"at least {low:.2f}"}[self.side]
 
 
 def mean_finding(
@@ -50,7 +57,7 @@ def mean_finding(
     x = np.asarray(rows, dtype=np.float64)
     y = np.ones(len(x)) if per is None else np.asarray(per, dtype=np.float64)
     if len(x) < 2 or not y.sum():
-        return Finding(part, name, float("nan"), expected, float("nan"), tolerance, 1.0, of)
+        return Finding(part, name, float("nan"), expected, float("nan"), tolerance, 1.0, side, of)
     value = x.sum() / y.sum()
     known = float(np.broadcast_to(np.asarray(least, dtype=np.float64), x.shape).sum())
     squares = max(float(((x - value * y) ** 2).sum()), known)
@@ -61,17 +68,27 @@ def mean_finding(
         p_value = 1.0
     else:
         p_value = 0.0 if error == 0 else float(stats.t.sf(beyond / error, len(x) - 1)) * (2 if side == 0 else 1)
-    return Finding(part, name, float(value), expected, error, tolerance, min(p_value, 1.0), of)
+    return Finding(part, name, float(value), expected, error, tolerance, min(p_value, 1.0), side, of)
 
 
 def distance_finding(part: str, name: str, uniform: NDArray[np.float64], *, tolerance: float) -> Finding:
     """The largest distance between the distribution of ``uniform`` [n] and the uniform one (Kolmogorov-Smirnov)."""
     n = len(uniform)
     if n < 2:
-        return Finding(part, name, float("nan"), 0.0, float("nan"), tolerance, 1.0)
+        return Finding(part, name, float("nan"), 0.0, float("nan"), tolerance, 1.0, 1)
     value = float(stats.kstest(uniform, "uniform").statistic)
     p_value = float(special.kolmogorov(max(value - tolerance, 0.0) * np.sqrt(n)))
-    return Finding(part, name, value, 0.0, 0.5 / float(np.sqrt(n)), tolerance, p_value)
+    return Finding(part, name, value, 0.0, 0.5 / float(np.sqrt(n)), tolerance, p_value, 1)
+
+
+def legendre(uniform: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """The first two Legendre polynomials on [0, 1]: of mean 0 and variance 1 if ``uniform`` is, and uncorrelated.
+
+    Neyman's smooth test looks at their means: the first is off where values are shifted, the second where they crowd
+    at both ends (above zero) or in the middle.
+    """
+    centred = uniform - 0.5
+    return np.sqrt(12.0) * centred, np.sqrt(180.0) * (centred**2 - 1 / 12)
 
 
 def worst(findings: Sequence[Finding]) -> list[Finding]:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from retrodict.evaluate.findings import Finding, mean_finding, worst
+from retrodict.evaluate.findings import Finding, legendre, mean_finding, worst
 from retrodict.events.stream_set import StreamSet
 from retrodict.missingness.base import Missingness
 from retrodict.models.base import Model
@@ -27,8 +27,9 @@ _FEWEST = 10.0  # events of a type for a finding about it
 class Observed:
     """``counts``, ``predicted`` [N, K]: observed events by type, and their mean over the draws of the same stream.
 
-    ``variance`` [N, K]: of a stream's count in the draws. ``complete`` [N, K]: events before the mechanism hid some.
-    ``gap_ranks`` [G] and ``gap_owner`` [G]: where each observed gap falls among the drawn ones, and its stream.
+    ``variance`` [N, K + 1]: of a stream's counts in the draws, by type and, last, in all. ``complete`` [N, K]: events
+    before the mechanism hid some. ``gap_ranks`` [G] and ``gap_owner`` [G]: where each observed gap falls among the
+    drawn ones, and its stream. ``gap_squares`` [2, N]: mean squares, over the draws, of the sums of ``_gap_sums``.
     """
 
     types: tuple[str, ...]
@@ -38,6 +39,7 @@ class Observed:
     complete: NDArray[np.float64]
     gap_ranks: NDArray[np.float64]
     gap_owner: NDArray[np.int64]
+    gap_squares: NDArray[np.float64]
 
     def findings(self) -> list[Finding]:
         """Counts in all and by type, and the distribution of gaps."""
@@ -50,18 +52,19 @@ class Observed:
             for k in range(len(self.types))
             if self.predicted[:, k].any() and max(self.counts[:, k].sum(), self.predicted[:, k].sum()) >= _FEWEST
         ]  # fmt: skip
-        N = len(self.counts)
-        of_stream = lambda values: np.bincount(self.gap_owner, values, N)  # noqa: E731
-        u, per = self.gap_ranks, np.bincount(self.gap_owner, minlength=N)
-        polynomials = (np.sqrt(12.0) * (u - 0.5), np.sqrt(180.0) * ((u - 0.5) ** 2 - 1 / 12))
+        total = self.variance[:, -1]
+        sums = _gap_sums(self.gap_ranks, self.gap_owner, len(self.counts))
+        per = np.bincount(self.gap_owner, minlength=len(self.counts))
         return [
-            mean_finding(PART, "events, more than predicted", off.sum(1), self.predicted.sum(1), tolerance=_COUNTS),
+            mean_finding(
+                PART, "events, more than predicted", off.sum(1), self.predicted.sum(1), tolerance=_COUNTS, least=total
+            ),
             *worst(by_type),
             *(
-                mean_finding(PART, f"{name} of the gaps", of_stream(values), per, tolerance=_GAPS)
-                for name, values in zip(("centre", "spread"), polynomials, strict=True)
+                mean_finding(PART, f"{name} of the gaps", rows, per, tolerance=_GAPS, least=squares)
+                for name, rows, squares in zip(("centre", "spread"), sums, self.gap_squares, strict=True)
             ),
-        ]
+        ]  # fmt: skip
 
     def implied_rate(self, name: str | None) -> float:
         """The share of a type's events, or of all, that would have to go missing for the counts to agree."""
@@ -88,15 +91,33 @@ def compare_observed(
         left, _ = missingness.censor(drawn, seed=seed + 7919 * (number + 1))
         whole.append(_counts(drawn))
         seen.append(_counts(left))
-        gaps.append(_gaps(left)[0])
-    counted, drawn_gaps = np.stack(seen), np.sort(np.concatenate(gaps))
+        gaps.append(_gaps(left))
+    counted, drawn_gaps = np.stack(seen), np.sort(np.concatenate([own for own, _ in gaps]))
+    places = [np.searchsorted(drawn_gaps, own) + 0.5 for own, _ in gaps]
+    sums = [
+        _gap_sums(place / max(len(drawn_gaps), 1), owner, len(incomplete))
+        for place, (_, owner) in zip(places, gaps, strict=True)
+    ]
+    counted = np.concatenate([counted, counted.sum(2, keepdims=True)], 2)
     own, owner = _gaps(incomplete)
     low, high = (np.searchsorted(drawn_gaps, own, side=side) for side in ("left", "right"))
     ties = np.random.default_rng(seed).random(len(own))
     ranks = (low + ties * (high - low + 1)) / (len(drawn_gaps) + 1)
     return Observed(
-        incomplete.types, _counts(incomplete), counted.mean(0), counted.var(0, ddof=1), np.mean(whole, 0), ranks, owner
+        types=incomplete.types,
+        counts=_counts(incomplete),
+        predicted=counted.mean(0)[:, :-1],
+        variance=counted.var(0, ddof=1),
+        complete=np.mean(whole, 0),
+        gap_ranks=ranks,
+        gap_owner=owner,
+        gap_squares=np.square(sums).mean(0),
     )
+
+
+def _gap_sums(ranks: NDArray[np.float64], owner: NDArray[np.int64], streams: int) -> NDArray[np.float64]:
+    """The first two Legendre polynomials of ranks [G], summed over the gaps of each stream, [2, N]."""
+    return np.stack([np.bincount(owner, value, streams) for value in legendre(ranks)])
 
 
 def _counts(streams: StreamSet) -> NDArray[np.int64]:

@@ -15,7 +15,7 @@ from retrodict.evaluate.findings import Finding
 from retrodict.evaluate.observed import Observed
 from retrodict.smc.diagnostics import FEW
 
-_FEW_STREAMS = 20
+_FEW_STREAMS, _FEW_EVENTS = 20, 20
 
 
 @dataclass(frozen=True)
@@ -83,24 +83,38 @@ def give_verdict(evidence: Evidence) -> str:
 
 
 def _nothing_found(evidence: Evidence) -> str:
+    """What no alarm means: all is well, as far as so many streams can show."""
     about, c = evidence.about, evidence.calibration
-    few = about["streams"] if c is None else about["imputed_streams"]
-    doubt = f" (only {few} streams were looked at: give more to see smaller faults)" if few < _FEW_STREAMS else ""
+    streams = about["streams"] if c is None else about["imputed_streams"]
     if c is None:
-        return (
-            f"The model fits: counts by type and gaps of {about['streams']} streams that it was not trained on are as "
-            f"it expects{doubt}. Whether imputed events are to be trusted is not known until a check hides some: say "
-            "how events go missing."
+        first = f"The model fits: counts by type and gaps of {streams} streams are as it expects"
+        second = (
+            "Whether imputed events are to be trusted is not known until a check hides some: say how events go missing."
         )
-    covered = f"{c.covered.sum() / max(c.aligned.sum(), 1):.0%} of the 90 % intervals hold the true time"
-    if c.aligned.sum() < _FEW_STREAMS:
-        covered = "too few events were imputed to judge their intervals"
-    sentence = "the incomplete streams are as predicted, and " if evidence.observed is not None else ""
-    return (
-        f"Trust counts, probabilities and intervals on streams like these: {sentence}{c.expected[:, -1].sum():,.0f} "
-        f"events were expected where {c.hidden[:, -1].sum():,} were hidden, and {covered}{doubt}. "
-        "Do not trust them where streams, or the way events go missing, are different."
-    )
+    elif not c.hidden.any():
+        first = f"Nothing is known of imputed events: none was hidden in {streams} streams"
+        second = "Give more streams, or check the missing rates."
+    else:
+        predicted = "incomplete streams are as predicted, " if evidence.observed is not None else ""
+        expected, true = c.expected[:, -1], c.hidden[:, -1]
+        error = np.sqrt(((expected - true) ** 2).sum())
+        first = (
+            f"No fault was found in {streams} streams: {predicted}{expected.sum():,.0f} ± {error:,.0f} events were "
+            f"expected where {true.sum():,} were hidden, and {_covered(c)}"
+        )
+        second = (
+            "Trust counts, probabilities and intervals on streams like these, and not where streams, or the way events "
+            "go missing, are different."
+        )
+    if streams < _FEW_STREAMS:
+        second = f"Only {streams} streams were looked at, so that smaller faults would not be seen: check with more."
+    return f"{first}. {second}"
+
+
+def _covered(c: Calibration) -> str:
+    if c.aligned.sum() < _FEW_EVENTS:
+        return "too few events were imputed to judge their intervals"
+    return f"{c.covered.sum() / c.aligned.sum():.0%} of the 90 % intervals hold the true time"
 
 
 def _cause(evidence: Evidence) -> str:
