@@ -71,7 +71,7 @@ def test_check_says_what_to_trust_and_writes_it_down(folder):
     assert kept["verdict"] in result.output
     assert kept["about"] | {"particles": 30, "proposal": "smoothing", "incomplete_streams": 30} == kept["about"]
     assert kept["coverage"]["cost"] == 0.5
-    for text in ("90 % intervals that hold the truth", "streams that end at an event", "constant rates"):
+    for text in ("90 % intervals", "streams that end", "constant rates"):
         assert text in result.output
     assert (folder / "check.svg").read_text().startswith("<?xml")
 

@@ -73,8 +73,9 @@ def evaluate(
     if result.coverage is not None:
         covered = result.coverage
         common.out.print(
-            f"at cost {covered.cost.insert:.4g} {units}: {covered.covered:.1%} of the intervals hold the true time, of "
-            f"which {INTERVAL_LEVEL:.0%} should ({covered.aligned} events, mean width {covered.mean_width:.4g} {units})",
+            f"at cost {covered.cost.insert:.4g} {units}: {covered.covered:.1%} of the intervals hold the true time, "
+            f"of which {INTERVAL_LEVEL:.0%} should ({covered.aligned} events, mean width "
+            f"{covered.mean_width:.4g} {units})",
             soft_wrap=True,
         )
     if against is not None:
