@@ -6,16 +6,15 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Any, Literal, NamedTuple
 
-import numpy as np
-
 import retrodict as rd
 from experiments.baselines import best_rules, constant_rate, median_rules
 from experiments.data import TEST_MASK, mechanism, test_pair
 from experiments.sizes import DETERMINISTIC
 from experiments.store import Run
-from retrodict.decode import most_probable
+from retrodict.decode import Ensembles, decode_set, most_probable
 from retrodict.evaluate import TransportScore, transport_score
 from retrodict.events.stream_set import StreamSet
+from retrodict.smc.decision import as_streams
 
 
 class Method(NamedTuple):
@@ -36,8 +35,8 @@ class Method(NamedTuple):
         return constant_rate(train, missing).to(device)
 
 
-# As the paper has it: multinomial resampling, one random point an interval, local search.
-_PAPER = {"resample": "multinomial", "integral": rd.MonteCarlo(1)}
+# As the paper has it: one run, multinomial resampling, one random point an interval, local search in all particles.
+_PAPER = {"resample": "multinomial", "integral": rd.MonteCarlo(1), "islands": 1}
 METHODS = {
     "smoothing": Method("ours"),
     "filtering": Method("filtering"),
@@ -62,15 +61,30 @@ def impute(
     result = {
         "missing": missing.lengths,
         "ess": posterior.diagnostics.final_ess,
-        "families": np.nanmean(posterior.full.effective_families, axis=1),
+        "histories": _distinct_histories(posterior),
     }
     if chosen.decode is not None:
-        answers = [posterior.consensus(cost, method=chosen.decode) for cost in costs]
+        if chosen.decode == "exact":
+            answers = [decision.streams for decision in posterior.decide(costs)]
+        else:
+            particles_of = Ensembles(*(getattr(posterior.full, name) for name in Ensembles._fields))
+            answers = [as_streams(found, observed) for found in decode_set(particles_of, costs, method=chosen.decode)]
         result["consensus"] = _terms([transport_score(missing, *pair) for pair in zip(answers, costs, strict=True)])
     if method == "smoothing":
         heaviest = [most_probable(posterior.particles(i), posterior.weights(i)) for i in range(len(posterior))]
         single = StreamSet(heaviest, observed.types, observed.axis)
         result["most_probable"] = _terms([transport_score(missing, single, cost) for cost in costs])
+    return result
+
+
+def _distinct_histories(posterior: rd.Posterior) -> list[int]:
+    """How many different guesses particles with weight have of the first half of each stream."""
+    half = posterior.observed.starts + 0.5 * posterior.observed.durations
+    result = []
+    for i in range(len(posterior)):
+        pairs = zip(posterior.particles(i), posterior.weights(i), strict=True)
+        early = {(z.times[z.times <= half[i]].tobytes(), z.types[z.times <= half[i]].tobytes()) for z, w in pairs if w}
+        result.append(len(early))
     return result
 
 

@@ -133,13 +133,13 @@ def _compare(a: NDArray[np.float64], b: NDArray[np.float64]) -> dict[str, Any]:
 
 
 def _ess(findings: Findings, datasets: list[str], setting: str) -> dict[str, Any]:
-    """Mean effective size as a share of M, without and with resampling, and effective families."""
+    """Mean effective size as a share of M, without and with resampling, and distinct histories up to the middle."""
     result: dict[str, Any] = {}
     for method in ("filtering", "smoothing"):
         for name, own, key in (
             ("unresampled", f"{method}-unresampled", "ess"),
             ("resampled", method, "ess"),
-            ("families", method, "families"),
+            ("histories", method, "histories"),
         ):
             M = findings.run.kind(datasets[0]).particles[0]
             means = [findings.mean(d, setting, own, M, key) for d in datasets]
