@@ -5,10 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
-from typing import Any
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
 from retrodict.events.stream import EventStream
@@ -93,27 +91,14 @@ class Guesses:
 
         Segments are those of stream 0, then of stream 1 and so on; types beyond the 64th share columns.
         """
+        from retrodict.smc.cells import add_events  # loads Numba
+
         K = min(observed.num_types, 64)
         first = observed.offsets + np.arange(len(self) + 1)
         cells = np.zeros((int(first[-1]), K))
         own = self.event_times, self.event_types, self.offsets, self.weights
-        _add_events(*own, observed.event_times, observed.offsets, cells)
+        add_events(*own, observed.event_times, observed.offsets, cells)
         return cells
-
-
-@njit(cache=True, nogil=True)
-def _add_events(
-    event_times: Any, event_types: Any, owners: Any, weights: Any, times: Any, offsets: Any, cells: Any
-) -> None:
-    """Add the weight of every event to its segment and type; stream i was observed at times[offsets[i]:...]."""
-    N, M = weights.shape
-    for i in range(N):
-        for m in range(M):
-            at = offsets[i]
-            for e in range(owners[i * M + m], owners[i * M + m + 1]):
-                while at < offsets[i + 1] and times[at] < event_times[e]:
-                    at += 1
-                cells[at + i, event_types[e] % cells.shape[1]] += weights[i, m]
 
 
 def join(parts: Sequence[Guesses], order: NDArray[np.int64]) -> Guesses:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Iterator
 from dataclasses import replace
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 import torch
@@ -24,7 +24,6 @@ from retrodict.proposals.base import Proposal
 from retrodict.random import split, stream_keys
 from retrodict.smc.diagnostics import Diagnostics
 from retrodict.smc.engines import choose
-from retrodict.smc.genealogy import Paths, trace_back
 from retrodict.smc.guesses import Guesses
 from retrodict.smc.islands import settle, unite_sizes, unite_weights
 from retrodict.smc.options import Options
@@ -32,6 +31,9 @@ from retrodict.smc.particles import Result
 from retrodict.smc.posterior import Posterior, concatenate
 from retrodict.smc.propose import Sampler
 from retrodict.smc.sampler import SequentialMonteCarlo, Step
+
+if TYPE_CHECKING:
+    from retrodict.smc.genealogy import Paths
 
 _LAGGED = 7  # a branch of each stream's random numbers: which particles make up the lagged ensemble
 
@@ -72,6 +74,9 @@ def impute(
     options = Options.of(
         1 if particles == "auto" else particles, resample, ess_threshold, sampler, integral, max_events
     )
+    model = proposal.model
+    observed = model.matched(observed)
+    refuse_results(observed)
     chosen = choose(engine, proposal, options)
     if particles == "auto":
         particles = chosen.affords
@@ -79,10 +84,7 @@ def impute(
         islands = 2 if particles % 2 == 0 else 1
     if not (isinstance(islands, int) and islands > 0 and particles % islands == 0):
         raise ModelError(f"islands must divide the {particles} particles evenly, but is {islands!r}.")
-    model = proposal.model
-    observed = model.matched(observed)
     warn_of(observed, skip=("ends",))
-    refuse_results(observed)
     options = replace(options, particles=particles // islands)
     _ask_memory(observed, proposal, particles)
     parts, done = [], 0
@@ -149,6 +151,8 @@ def _ask_memory(observed: StreamSet, proposal: Proposal, particles: int) -> None
 
 def _posterior(observed: StreamSet, run: Result, keys: Tensor, islands: int, proposal: Proposal) -> Posterior:
     """What B streams' islands drew, B I runs, as the posterior of B streams."""
+    from retrodict.smc.genealogy import trace_back  # loads Numba
+
     stream = torch.arange(len(run.log_evidence), device=run.log_evidence.device)
     final = run.trace.log_weights[stream, run.steps - 1]
     weights, log_evidence = unite_weights(final, run.log_evidence, islands)

@@ -18,7 +18,6 @@ import numpy as np
 import torch
 from numpy.typing import ArrayLike, NDArray
 
-from retrodict.decode.transport import CostLike
 from retrodict.errors import DataError, DataNotice
 from retrodict.events.combine import combine
 from retrodict.events.io.moments import Moment, all_on_axis, on_axis
@@ -29,13 +28,15 @@ from retrodict.models.base import Model
 from retrodict.models.simulate import simulate
 from retrodict.models.surprise import surprises
 from retrodict.smc.choice import prefers_lagged
-from retrodict.smc.decision import Decision, decide
 from retrodict.smc.diagnostics import Diagnostics, complaints
 from retrodict.smc.guesses import Guesses, join
 from retrodict.smc.posterior_folder import read_posterior, save_posterior
 
 if TYPE_CHECKING:
     import pandas as pd
+
+    from retrodict.decode.transport import CostLike
+    from retrodict.smc.decision import Decision
 
 _SOME = 50  # streams that are looked at for types that surprise the model
 
@@ -208,6 +209,8 @@ class Posterior:
         ``options`` are those of ``rd.consensus``; a thousandth above the least risk is near enough, since 200 guesses
         say less than that.
         """
+        from retrodict.smc.decision import decide  # loads Numba
+
         options = {"tolerance": 1e-3, "threads": torch.get_num_threads()} | options
         return decide(self.full, self.lagged, self.observed, self.is_possible, costs, ensemble, progress, **options)
 

@@ -106,13 +106,7 @@ def write_draws(posterior: Posterior, file: BinaryIO, progress: Callable[[int], 
     import pyarrow.parquet as pq
 
     def part(first: int) -> pa.Table:
-        frame = posterior.to_frame(first, first + _STREAMS)
-        last = min(first + _STREAMS, len(posterior))
-        events = slice(*posterior.offsets[[first * posterior.num_particles, last * posterior.num_particles]])
-        if posterior.observed.axis.is_calendar:
-            frame["position"] = posterior.event_times[events]
-        frame["code"] = posterior.event_types[events]
-        return pa.Table.from_pandas(frame, preserve_index=False)
+        return pa.Table.from_pandas(posterior.to_frame(first, first + _STREAMS), preserve_index=False)
 
     head = part(0)
     with pq.ParquetWriter(file, head.schema) as writer:
