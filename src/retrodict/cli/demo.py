@@ -23,7 +23,9 @@ _COST, _TOLERANCE = 1.0, 0.5  # hours
 def demo(
     output: Annotated[Path, typer.Option("--output", "-o", help="Folder for what the demo writes.")] = Path("demo"),
     streams: Annotated[int, typer.Option("--number", "-n", help="How many aircraft.", min=1)] = 40,
-    particles: Annotated[int, typer.Option(help="Weighted guesses a stream.", min=1)] = 200,
+    particles: Annotated[
+        int | None, typer.Option(help="Weighted guesses a stream; by default as many as for 'impute'.", min=1)
+    ] = None,
     seed: common.Seed = 0,
 ) -> None:
     """Hide every departure of some aircraft, impute them, and compare with the truth.
@@ -54,10 +56,10 @@ def demo(
     with common.notes():
         for name, proposal in runs.items():
             begin = time.perf_counter()
-            posterior = impute(observed, proposal, particles, seed)
+            posterior = impute(observed, proposal, particles or "auto", seed)
             seconds = time.perf_counter() - begin
             say(
-                f"[bold]2. Impute[/]  {name}: {particles} particles a stream in {seconds:.1f} s, "
+                f"[bold]2. Impute[/]  {name}: {posterior.num_particles:,} particles a stream in {seconds:.1f} s, "
                 f"{posterior.expected_count().sum():,.1f} missing events expected, "
                 f"effective sample size {np.nanmean(posterior.diagnostics.ess):.0f} on average"
             )
