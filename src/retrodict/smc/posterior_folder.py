@@ -108,10 +108,11 @@ def write_draws(posterior: Posterior, file: BinaryIO, progress: Callable[[int], 
     def part(first: int) -> pa.Table:
         frame = posterior.to_frame(first, first + _STREAMS)
         last = min(first + _STREAMS, len(posterior))
-        events = slice(*posterior.offsets[[first * posterior.num_particles, last * posterior.num_particles]])
+        guesses = posterior.chosen  # as in the frame
+        events = slice(*guesses.offsets[[first * posterior.num_particles, last * posterior.num_particles]])
         if posterior.observed.axis.is_calendar:
-            frame["position"] = posterior.event_times[events]
-        frame["code"] = posterior.event_types[events]
+            frame["position"] = guesses.event_times[events]
+        frame["code"] = guesses.event_types[events]
         return pa.Table.from_pandas(frame, preserve_index=False)
 
     head = part(0)
