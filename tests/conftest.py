@@ -51,6 +51,7 @@ SLOW = (
     "tests/test_fuzz.py",
     "tests/test_memory.py",
     "tests/test_readme.py::test_the_example",
+    "tests/test_tutorial.py",
     "tests/train/test_divergence.py",
     "tests/train/test_fit.py",
     "tests/train/test_incomplete.py",

@@ -270,3 +270,13 @@ def test_questions_with_dates_on_the_command_line(model, tmp_path, zone):
     rd.write_events(rd.simulate(rd.Poisson([1.0]), 1, end=1.0), tmp_path / "x.parquet")
     with pytest.raises(rd.DataError, match="these are no draws"):
         run("ask", str(tmp_path / "x.parquet"))
+
+
+def test_evaluate_raised_a_type_error_where_nothing_was_imputed(model, table, tmp_path):
+    hidden = tmp_path / "hidden.csv"
+    hidden.write_text("\n".join([HEADER, rows()[0].replace("effect", "cause")]) + "\n")
+    impute(model, table, tmp_path / "out.csv", "--cost", "0.001")
+    assert ",true," not in (tmp_path / "out.csv").read_text()
+    result = run("evaluate", str(hidden), str(tmp_path / "out.csv"), *OPTIONS, "--cost", "1")
+    assert result.exit_code == 0
+    assert "recall 0.000" in result.output

@@ -128,7 +128,7 @@ def test_a_stretch_with_few_families_is_named():
         many.warn()
 
 
-def test_lagged_guesses_keep_families_where_the_full_ensemble_loses_them():
+def test_lagged_guesses_keep_families_where_the_full_ensemble_loses_them(tmp_path):
     model, mechanism = rd.Hawkes([0.5, 0.2], [[0.1, 0.9], [0.1, 0.1]], 3.0), rd.ByType([0.5, 0.5])
     observed, _ = mechanism.censor(rd.simulate(model, 3, end=40.0, seed=1))
     posterior = rd.impute(observed, rd.Filtering(model, mechanism), 100, ess_threshold=1.1, resample="multinomial")
@@ -136,6 +136,10 @@ def test_lagged_guesses_keep_families_where_the_full_ensemble_loses_them():
     assert np.nanmin(posterior.lagged.effective_families) > 15
     assert posterior.chosen is posterior.lagged
     assert posterior.diagnostics.ahead[:, 0].max() < observed.lengths.max()
+    posterior.save(tmp_path)
+    saved = pd.read_parquet(tmp_path / "draws.parquet")
+    assert posterior.full.event_times.size != len(saved) == posterior.lagged.event_times.size
+    np.testing.assert_array_equal(saved["code"], posterior.lagged.event_types)
 
 
 def test_impossible_requests_are_refused():

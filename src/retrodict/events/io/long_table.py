@@ -95,6 +95,9 @@ def read_table(table: Mapping[str, Any], num_rows: int, request: Request, kept: 
     convert = axis.from_instants if time.calendar else lambda values: values.astype(np.float64)
     names_of_extras = extra_names(roles, request)
     extras = {name: grouping.apply(_extra_values(table[own], events)) for name, own in names_of_extras.items()}
+    if all(name in extras for name in RESULTS):  # empty where nothing was imputed, and then of no type
+        empty = [name for name in RESULTS[1:] if all(value is None for value in extras[name])]
+        extras |= {name: np.full(len(events), np.nan) for name in empty}
     for name in times_among(extras) if time.calendar and "imputed" in extras else ():
         column = read_time_column(_as_arrow(table[name]), f"column {name!r}", request, places)
         if column.calendar:
