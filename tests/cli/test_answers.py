@@ -62,15 +62,14 @@ def test_draws_can_be_read_by_anybody_and_asked_in_python(folder):
     words = ["impute", folder / "model", folder / "seen.csv", *COLUMNS, "-m", "pick-up=1", "--particles", 5]
     run(*words, "-o", folder / "out.csv")
     table = pd.read_parquet(folder / "out.csv.draws" / "draws.parquet")
-    assert list(table.columns) == ["stream", "draw", "weight", "time", "type", "position", "code"]
+    assert list(table.columns) == ["stream", "draw", "weight", "time", "type"]
     assert set(table["type"]) == {"pick-up"}
     assert table["time"].dt.tz is not None
     posterior = rd.load_posterior(folder / "out.csv.draws")
     assert posterior.num_particles == 5
-    np.testing.assert_allclose(posterior.chosen.event_times, table["position"], rtol=0)
     pd.testing.assert_series_equal(posterior.to_frame()["time"], table["time"], check_dtype=False)
     axis = posterior.observed.axis
-    np.testing.assert_array_equal(axis.to_instants(table["position"].to_numpy()), table["time"].astype("int64"))
+    np.testing.assert_array_equal(axis.to_instants(posterior.chosen.event_times), table["time"].astype("int64"))
 
 
 def test_streams_whose_particles_mean_nothing_get_no_events_as_if_imputed(folder):

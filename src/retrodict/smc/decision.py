@@ -125,7 +125,7 @@ def _prepare(guesses: Guesses, observed: StreamSet, draws: int) -> tuple[Ensembl
 
 def as_streams(found: Decodes, observed: StreamSet) -> StreamSet:
     """Decodes of observed streams, with what is known of each event as columns."""
-    columns = {"probability": found.probability, "earliest": found.earliest, "latest": found.latest}
+    columns = {"probability": found.probability.round(6), "earliest": found.earliest, "latest": found.latest}
     o = observed
     return StreamSet.trusted(
         found.times, found.types, found.offsets, o.starts, o.ends, o.ids, o.types, columns=columns, axis=o.axis
