@@ -176,7 +176,7 @@ def test_fit_with_a_smoother_then_impute(tmp_path):
     observed = rd.read_events(incomplete, types=["cause", "effect"])
     assert filled.keep(~filled.columns["imputed"].astype(bool)).num_events == observed.num_events
     draws = pd.read_parquet(tmp_path / "imputed.csv.draws" / "draws.parquet")
-    assert list(draws.columns) == ["stream", "draw", "weight", "time", "type", "code"]
+    assert list(draws.columns) == ["stream", "draw", "weight", "time", "type"]
     assert set(draws["type"]) == {"cause"}
     hidden, other = tmp_path / "hidden.csv", tmp_path / "filtered.csv"
     run("censor", str(tmp_path / "complete.parquet"), "-m", "cause=1", "-o", str(incomplete), "--hidden", str(hidden))
