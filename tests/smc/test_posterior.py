@@ -139,7 +139,8 @@ def test_lagged_guesses_keep_families_where_the_full_ensemble_loses_them(tmp_pat
     posterior.save(tmp_path)
     saved = pd.read_parquet(tmp_path / "draws.parquet")
     assert posterior.full.event_times.size != len(saved) == posterior.lagged.event_times.size
-    np.testing.assert_array_equal(saved["code"], posterior.lagged.event_types)
+    np.testing.assert_array_equal(saved["time"], posterior.lagged.event_times)
+    assert saved["type"].tolist() == [observed.types[k] for k in posterior.lagged.event_types]
 
 
 def test_impossible_requests_are_refused():
