@@ -11,7 +11,7 @@ from rich.table import Table
 
 from retrodict.cli import common
 from retrodict.cli.kept_check import KEPT
-from retrodict.cli.proposal import choose_proposal
+from retrodict.cli.proposal import Missing, Name, choose_proposal
 from retrodict.errors import RetrodictError, WriteError
 from retrodict.events.atomic import check_writable
 from retrodict.events.stream_set import StreamSet
@@ -36,13 +36,8 @@ def check(
     incomplete: Annotated[
         Path | None, typer.Option(help="Incomplete streams too: are they as model and missing rates predict?")
     ] = None,
-    missing: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--missing", "-m", help="Missing rates or a YAML file; by default what the only smoother was trained for."
-        ),
-    ] = None,
-    smoother: Annotated[str | None, typer.Option(help="Name of the smoother to use, where there are several.")] = None,
+    missing: Missing = None,
+    smoother: Name = None,
     particles: Annotated[
         int | None, typer.Option(help="Weighted guesses a stream; by default as many as for 'impute'.", min=1)
     ] = None,

@@ -11,7 +11,7 @@ import typer
 from retrodict.cli import common
 from retrodict.cli.decode import Cost, Output, write_answer
 from retrodict.cli.kept_check import repeat_verdict
-from retrodict.cli.proposal import choose_proposal
+from retrodict.cli.proposal import Missing, Name, choose_proposal
 from retrodict.cli.rates import show_sensitivity
 from retrodict.errors import ModelError, SuspicionNotice
 from retrodict.events.atomic import check_folder
@@ -32,13 +32,8 @@ def impute(
     model: common.Folder,
     file: common.File,
     output: Output,
-    missing: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--missing", "-m", help="Missing rates or a YAML file; by default what the only smoother was trained for."
-        ),
-    ] = None,
-    smoother: Annotated[str | None, typer.Option(help="Name of the smoother to use, where there are several.")] = None,
+    missing: Missing = None,
+    smoother: Name = None,
     particles: Annotated[
         int | None,
         typer.Option(

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Annotated
+
+import typer
 
 from retrodict.cli import common
 from retrodict.errors import ModelError
@@ -14,6 +17,10 @@ from retrodict.models.model_folder import load_model
 from retrodict.proposals import Filtering, Proposal
 from retrodict.proposals.proposal_folder import load_proposal
 from retrodict.proposals.smoothers import Kept, in_words, smoothers_of, type_names
+
+_MISSING = "Missing rates or a YAML file; by default what the only smoother was trained for."
+Missing = Annotated[list[str] | None, typer.Option("--missing", "-m", help=_MISSING)]
+Name = Annotated[str | None, typer.Option(help="Name of the smoother to use, where there are several.")]
 
 
 def choose_proposal(
