@@ -21,7 +21,16 @@ def test_a_smoother_trains_to_about_the_same(tmp_path, mixing):
     for device in ("cpu", "cuda"):
         torch.manual_seed(0)
         proposal = rd.Smoothing(model, rd.ByType(0.5), 8, mixing)
-        rd.fit(proposal, streams[:50], streams[50:], epochs=2, batch_size=10, device=device, progress=False)
+        rd.fit(
+            proposal,
+            streams[:50],
+            streams[50:],
+            epochs=2,
+            batch_size=10,
+            device=device,
+            learn_from="data",
+            progress=False,
+        )
         records[device] = proposal.training_record
     for name in ("train_log_likelihood_per_event", "dev_log_likelihood_per_event"):
         assert records["cpu"][name] == pytest.approx(records["cuda"][name], abs=1e-2)
