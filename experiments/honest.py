@@ -3,6 +3,7 @@
     python -m experiments.honest train --folder honest       smoothers of all processes (a GPU pays)
     python -m experiments.honest measure --folder honest     impute, decode, compare; one JSON file a case
     python -m experiments.honest measure --folder reproduced --only taxi --settings deterministic rho-0.5
+    python -m experiments.honest measure --folder long --only neural-101x10 --settings half --methods filtering
     python -m experiments.honest show --folder honest        the tables of docs/honest.md
 
 Processes: random neural Hawkes processes of 256 cells, as in appendix G.3 but with a fixed horizon, so that the model
@@ -45,6 +46,7 @@ _HAWKES = {
     "hawkes-a": ([0.3, 0.2, 0.1], [[0.2, 0.5, 0.0], [0.0, 0.2, 0.6], [0.5, 0.0, 0.1]], 2.0),
     "hawkes-b": ([0.2, 0.3], [[0.3, 0.5], [0.4, 0.2]], 1.0),
     "hawkes-c": ([0.1, 0.1, 0.1, 0.3], [[0, 0.6, 0, 0], [0, 0, 0.6, 0], [0.2, 0, 0, 0.2], [0.1, 0.1, 0.1, 0.1]], 4.0),
+    "hawkes-d": ([0.2, 0.1, 0.2], [[0.1, 0.7, 0.0], [0.1, 0.1, 0.4], [0.3, 0.0, 0.2]], 3.0),
 }
 
 
@@ -57,7 +59,8 @@ class Case(NamedTuple):
 
 
 def make_case(process: str, setting: str) -> Case:
-    """The process of a name, with the horizon up to which it has 16 events on average."""
+    """The process of a name, with the horizon up to which it has 16 events on average, or 16 n for a name "...xn"."""
+    process, _, times = process.partition("x")
     if process.startswith("neural"):
         model: rd.Model = random_neural_hawkes(4, 256, int(process.split("-")[1]))
     else:
@@ -65,6 +68,7 @@ def make_case(process: str, setting: str) -> Case:
     K = model.num_types
     horizon = float(np.mean(rd.simulate(model, 200, num_events=16, seed=12).ends))
     hidden = [0.0] * (K - K // 2) + [1.0] * (K // 2)
+    horizon *= float(times or 1)
     return Case(model, horizon, rd.ByType(hidden if setting == "deterministic" else 0.5))
 
 
@@ -125,7 +129,7 @@ def measure(folder: Path, task: Task, streams: int, ideal: bool) -> str:
         "decoding_seconds": (decoded - sampled) / len(observed) / len(costs),
         "families": [float(np.nanmean(g.effective_families)) for g in (posterior.full, posterior.lagged)],
         "nothing": [cost * truth.num_events for cost in costs],
-        "default": [_score(truth, d.streams, cost) for d, cost in zip(decisions, costs, strict=True)],
+        "default": [score_of(truth, d.streams, cost) for d, cost in zip(decisions, costs, strict=True)],
         "ensembles": [d.ensemble for d in decisions],
         "risk": [float(d.risk.sum()) for d in decisions],
         "warned": _coverage_where_warned(posterior, truth, decisions, costs),
@@ -159,7 +163,8 @@ def _inputs(folder: Path, task: Task, streams: int) -> tuple[rd.Proposal, rd.Str
     proposal: rd.Proposal = rd.Filtering(case.model, case.missing)
     if task.method == "smoothing":
         proposal = rd.load_proposal(folder / "smoothers" / f"{task.data}-{task.setting}")
-    return proposal, observed, truth, [case.horizon / 16 * share for share in (0.1, 0.3, 1.0, 3.0, 10.0)]
+    gap = make_case(task.data.partition("x")[0], task.setting).horizon / 16
+    return proposal, observed, truth, [gap * share for share in (0.1, 0.3, 1.0, 3.0, 10.0)]
 
 
 def _flat(guesses: Any) -> Ensembles:
@@ -169,10 +174,10 @@ def _flat(guesses: Any) -> Ensembles:
 def _as_before(guesses: Any, observed: rd.StreamSet, truth: rd.StreamSet, costs: list[float]) -> list[dict[str, Any]]:
     """Decodes of all guesses, without pseudo-counts."""
     found = decode_set(_flat(guesses), costs, tolerance=1e-3, threads=1)
-    return [_score(truth, as_streams(d, observed), cost) for d, cost in zip(found, costs, strict=True)]
+    return [score_of(truth, as_streams(d, observed), cost) for d, cost in zip(found, costs, strict=True)]
 
 
-def _score(truth: rd.StreamSet, imputed: rd.StreamSet, cost: float) -> dict[str, Any]:
+def score_of(truth: rd.StreamSet, imputed: rd.StreamSet, cost: float) -> dict[str, Any]:
     """The distance, how many intervals hold the truth, and how often events of each probability happened."""
     pairs = pair_streams(truth, imputed)
     aligned = pairs.align(as_cost(cost)) >= 0
@@ -198,7 +203,7 @@ def _coverage_where_warned(posterior: rd.Posterior, truth: rd.StreamSet, decisio
     middle = len(costs) // 2
     result = {}
     for name, some in (("warned", np.flatnonzero(thin)), ("others", np.flatnonzero(~thin))):
-        score = _score(truth[some], decisions[middle].streams[some], costs[middle]) if len(some) else None
+        score = score_of(truth[some], decisions[middle].streams[some], costs[middle]) if len(some) else None
         result[name] = [len(some), *((score["aligned"], score["covered"]) if score else (0, 0))]
     return result
 
@@ -272,7 +277,8 @@ def main(arguments: list[str] | None = None) -> None:
             jobs = [pool.submit(train, options.folder, *case, options.seconds, options.device) for case in cases]
         else:
             tasks = [Task(*case, method) for method in reversed(options.methods) for case in cases]
-            ideal = {task: task.data not in _REAL and task.method == "filtering" for task in tasks}
+            short = {task: task.data not in _REAL and "x" not in task.data for task in tasks}
+            ideal = {task: short[task] and task.method == "filtering" for task in tasks}
             jobs = [pool.submit(measure, options.folder, task, options.streams, ideal[task]) for task in tasks]
         for job in jobs:
             print(job.result(), flush=True)
