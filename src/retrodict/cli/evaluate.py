@@ -62,11 +62,11 @@ def evaluate(
     report = result.to_dict()
     common.out.print(_transport(report, units))
     common.out.print(_by_type(report, result.types, units))
-    events = report["events"]
+    events, bias = report["events"], report["counts"]["bias"]
     common.out.print(
         f"within {events['tolerance']:.4g} {units}: recall {events['recall']:.3f}, "
         f"precision {events['precision']:.3f}, F1 {events['f1']:.3f}; "
-        f"{report['counts']['bias']:+.2f} events a stream too many, "
+        f"{abs(bias):.2f} events a stream too {'few' if bias < 0 else 'many'}, "
         f"off by {report['counts']['mean_absolute']:.2f} on average",
         soft_wrap=True,
     )
