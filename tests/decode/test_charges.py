@@ -149,3 +149,19 @@ def test_one_family_alone_never_carries_an_event() -> None:
         assert one_event(share, charge=share**2 + (1 - share) ** 2 + 1e-6) == 0
     assert one_event(0.9, charge=0.7) == one_event(0.9, charge=1e6, at=6.0) == one_event(0.9, 1e6, at=3.9) == 1
     assert one_event(0.9, charge=0.9) == one_event(1.0, charge=1e6, at=4.0) == 0
+
+
+@pytest.mark.parametrize(("guesses", "is_told"), [(20, True), (30, True), (30, False)])
+def test_intervals_of_few_guesses_hold_the_truth_as_often_as_they_say(guesses: int, is_told: bool) -> None:
+    """The truth is one more draw of the distribution of the guesses."""
+    streams = 2000
+    times = np.random.default_rng(5).gamma(4.0, 0.5, (streams, guesses + 1))
+    offsets = np.arange(streams * guesses + 1)
+    types = np.zeros(streams * guesses, np.int64)
+    ensembles = Ensembles(times[:, 1:].ravel(), types, offsets, np.full((streams, guesses), 1 / guesses))
+    charge = 1 / guesses if is_told else 0.0
+    charges = Charges(np.zeros(streams), np.full(streams, charge), np.arange(streams + 1))
+    (found,) = decode_set(ensembles, [100.0], charges, level=0.8)
+    assert (np.diff(found.offsets) == 1).all()
+    covered = ((found.earliest <= times[:, 0]) & (times[:, 0] <= found.latest)).mean()
+    assert abs(covered - 0.8) < 0.025 if is_told else covered < 0.79, covered

@@ -38,7 +38,7 @@ class Decodes(NamedTuple):
     times: Floats  # [D]
     types: Ints  # [D]
     probability: Floats  # [D]: the weight of the particles that have an event aligned to this one
-    earliest: Floats  # [D]: weighted quantiles of where they have it
+    earliest: Floats  # [D]: weighted quantiles of where they have it, further out where charges say that they are few
     latest: Floats  # [D]
     offsets: Ints  # [N + 1]
     risk: Floats  # [N]
@@ -197,7 +197,7 @@ def _solve(
         decode = local_search(ensemble, cost, options.starts)
         decode, proven = exact_search(ensemble, cost, decode, options.tolerance, options.rounds)
         found.totals[1] += proven
-        before, count = count, _summarise(decode, ensemble, options.level, count, found)
+        before, count = count, _summarise(decode, ensemble, options.level, cost.delete, count, found)
         found.types[before:count] = candidates.types[first]
         first = stop
     events = found.times[:count], found.types[:count], found.probability[:count], found.interval[:count]
@@ -219,7 +219,18 @@ def _charge_candidates(times: Floats, segments: Floats, charges: Floats, cost: C
 
 
 @njit
-def _summarise(decode: Decode, ensemble: Ensemble, level: float, count: int, found: Summary) -> int:
+def _tail(wanted: float, mass: float, charge: float) -> float:
+    """The share to leave out at each end so that one more guess lies there with probability ``wanted``.
+
+    The k-th of n independent guesses has k / (n + 1) of the next ones below it, and a share p of them ends at the
+    (p n + 1/2)-th on average, so that p = wanted - (1/2 - wanted) / n. Here n = mass / charge, as a charge is C_delete
+    over the number of guesses, and ``mass`` the share of them that have the event, times C_delete.
+    """
+    return max(wanted - (0.5 - wanted) * charge / mass, 0.0) if charge > 0.0 else wanted
+
+
+@njit
+def _summarise(decode: Decode, ensemble: Ensemble, level: float, delete: float, count: int, found: Summary) -> int:
     """Add the events of a decode after ``count`` others; the new count.
 
     Events that no particle has are left out: they are worth something only if C_delete = 0, and then nothing.
@@ -231,12 +242,14 @@ def _summarise(decode: Decode, ensemble: Ensemble, level: float, count: int, fou
         if high < 0:
             continue
         slack = 1e-12 * total  # cumulative sums of weights round
-        earliest = quantile(mass, low, high, 0.5 * (1.0 - level) * total - slack)
-        latest = quantile(mass, low, high, 0.5 * (1.0 + level) * total - slack)
+        charge = ensemble.charge[first_at_least(ensemble.candidates, decode.times[i], 0, len(mass))]
+        tail = _tail(0.5 * (1.0 - level), total * delete, charge)
+        earliest = quantile(mass, low, high, tail * total - slack)
+        latest = quantile(mass, low, high, (1.0 - tail) * total - slack)
         for j in range(low, high + 1):
             found.expected[0] += mass[j] * abs(ensemble.candidates[j] - decode.times[i])
         clear(mass, low, high)
-        found.totals[0] += ensemble.charge[first_at_least(ensemble.candidates, decode.times[i], 0, len(mass))]
+        found.totals[0] += charge
         found.times[count], found.probability[count] = decode.times[i], min(total, 1.0)
         found.interval[count, 0] = ensemble.candidates[earliest]
         found.interval[count, 1] = ensemble.candidates[latest]
