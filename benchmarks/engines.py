@@ -3,8 +3,10 @@
     python benchmarks/engines.py --engine triton --device cuda
     python benchmarks/engines.py --engine triton --device cuda --lengths 32 --streams 1024 --particles 10 100 1000
     python benchmarks/engines.py --engine native --streams 1 64 --threads 2
+    python benchmarks/engines.py --engine triton --device cuda --mixing 32 --missing outage --lengths 30 --streams 120
 
-Streams have 10 types and ``--lengths`` events, half of them missing; model and smoother are untrained (time depends on
+Streams have 10 types and ``--lengths`` events, half of them missing, or those of an eighth of the time (an outage), or
+those reported late (a delay of a tenth of the time on average); model and smoother are untrained (time depends on
 how many events there are, not on what they mean). Their weights differ little, so particles are seldom resampled; a
 larger ``--spread`` of the smoother's readout makes them differ more. The smoother is in the paper's form, which every
 engine runs, unless ``--mixing`` gives it units in which past and future interact. The floor is the recurrent matrix
@@ -58,10 +60,19 @@ def form(options: argparse.Namespace) -> str:
     return f"smoothing, mixing {options.mixing}" if options.mixing else "smoothing, the paper's form (mixing 0)"
 
 
+def mechanism(length: int, options: argparse.Namespace) -> rd.Missingness:
+    """How events go missing."""
+    if options.missing == "outage":
+        return rd.Windows([(0.5 * length, 0.625 * length)])
+    if options.missing == "delay":
+        return rd.ReportingDelay("exponential", mean=0.1 * length)
+    return rd.ByType(0.5)
+
+
 def make(length: int, count: int, options: argparse.Namespace) -> tuple[rd.StreamSet, rd.Proposal]:
-    """Streams of ``length`` events, half of them seen, and a proposal for them."""
+    """Streams of ``length`` events, some of them seen, and a proposal for them."""
     torch.manual_seed(0)
-    missing = rd.ByType(0.5)
+    missing = mechanism(length, options)
     streams = rd.simulate(rd.Poisson([1 / TYPES] * TYPES), count, end=float(length), seed=1)
     observed, _ = missing.censor(streams, seed=2)
     model = rd.NeuralHawkes.from_streams(streams, options.hidden)
@@ -126,6 +137,9 @@ def main() -> None:
     parser.add_argument("--hidden", type=int, default=256)
     parser.add_argument("--proposal", choices=["smoothing", "filtering"], default="smoothing")
     parser.add_argument("--mixing", type=int, default=0, help="units of the smoother; 0 is the paper's form")
+    parser.add_argument(
+        "--missing", choices=["half", "outage", "delay"], default="half", help="events that are missing"
+    )
     parser.add_argument("--sampler", choices=list(SAMPLERS), help="by default the engine's own")
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--spread", type=float, default=0.1, help="of the smoother's readout")
@@ -134,7 +148,7 @@ def main() -> None:
     options = parser.parse_args()
     torch.set_num_threads(options.threads)
     name = torch.cuda.get_device_name() if options.device == "cuda" else f"cpu, {options.threads} threads"
-    about = {"engine": options.engine, "device": name, "proposal": form(options)}
+    about = {"engine": options.engine, "device": name, "proposal": form(options), "missing": options.missing}
     print(json.dumps({**about, "hidden": options.hidden, "sampler": options.sampler}))
     for length in options.lengths:
         for count in options.streams:

@@ -45,7 +45,7 @@ def fit_smoother(run: Run, dataset: str, setting: str, form: str, device: str, s
     if form == "ours":
         smoother, epochs, options = ours(model, missing, kind), kind.epochs[1], {"redraw": REDRAW}
     else:
-        smoother, epochs = rd.Smoothing(model, missing, kind.hidden, mixing=0), kind.epochs[2]
+        smoother, epochs = rd.Smoothing(model, missing, kind.hidden, mixing=0, told=False), kind.epochs[2]
         options = {"learn_from": "data", "fresh_masks": False}
     folder = run.model(dataset, f"{form}-{setting}")
     smoother, record = _fit(smoother, run, dataset, folder, device, epochs, seconds, **options)

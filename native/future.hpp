@@ -31,23 +31,29 @@ public:
         int n;
         const double* edges;
         const int* types;
+        const float* shares;  // [n + 1, 7D'], what its inputs add to the gates; null where their types say that
     };
 
     // EOS at T first, then the observed events from the last to the first; all streams go together.
     void read(const std::vector<Seen>& streams) {
         const int Dp = w_.lstm.Dp, boundary = w_.readout.K;
+        Buffer<float> shares(streams.size() * 7 * Dp);
+        auto input = [&](size_t s, int number, int type) -> const float* {
+            if (!streams[s].shares) return w_.lstm.input(type);
+            w_.lstm.pad(streams[s].shares + size_t(number) * 7 * w_.lstm.D, shares.data() + s * 7 * Dp);
+            return shares.data() + s * 7 * Dp;
+        };
         int longest = 0;
         for (size_t s = 0; s < streams.size(); s++) {
             cells_[s].reserve(size_t(streams[s].n + 1) * 4 * Dp);
-            w_.lstm.begin(boundary, segment(static_cast<int>(s), streams[s].n));
+            w_.lstm.begin(input(s, streams[s].n, boundary), segment(static_cast<int>(s), streams[s].n));
             longest = std::max(longest, streams[s].n);
         }
         Buffer<float> hidden(streams.size() * Dp), cell(streams.size() * Dp), gates;
-        std::vector<const float*> h, c;
+        std::vector<const float*> h, c, inputs;
         std::vector<float*> to;
-        std::vector<int> types;
         for (int back = 1; back <= longest; back++) {
-            h.clear(), c.clear(), to.clear(), types.clear();
+            h.clear(), c.clear(), to.clear(), inputs.clear();
             for (size_t s = 0; s < streams.size(); s++) {
                 const Seen& seen = streams[s];
                 int i = seen.n - back;
@@ -58,9 +64,10 @@ public:
                 hidden_at(after, Dp, 1, &elapsed, hidden.data() + s * Dp, cell.data() + s * Dp);
                 std::copy_n(after + Dp, Dp, own + Dp);
                 h.push_back(hidden.data() + s * Dp), c.push_back(cell.data() + s * Dp);
-                to.push_back(own), types.push_back(seen.types[i]);
+                to.push_back(own), inputs.push_back(input(s, i, seen.types[i]));
             }
-            w_.lstm.read(static_cast<int>(to.size()), h.data(), c.data(), types.data(), to.data(), gates);
+            auto given = [&](int row) { return inputs[row]; };
+            w_.lstm.read(static_cast<int>(to.size()), h.data(), c.data(), given, to.data(), gates);
         }
     }
 
@@ -104,12 +111,14 @@ public:
         for (int j = 0; j <= kCells; j++) node(cells, Dp, j, w.per_time);
         w.readout.apply(kCells + 1, hidden_.data(), values_.data());
         w.readout.apply(kCells + 1, slope_.data(), slopes_.data());
+        const int shift = w.readout.Kp - Kp;  // its types are padded to whole vectors
         if (w.mixing)
             for (int j = 0; j <= kCells; j++)
-                for (int u = 0; u < w.mixing->units; u++) values_[j * stride + Kp + u] += w.mixing->bias[u];
+                for (int u = 0; u < w.mixing->units; u++) values_[j * stride + w.readout.Kp + u] += w.mixing->bias[u];
         for (int j = 0; j < kCells; j++)
             for (int k = 0; k < width; k++) {
-                const float *value = values_.data() + j * stride + k, *slope = slopes_.data() + j * stride + k;
+                const int from = j * stride + (k < Kp ? k : k + shift);
+                const float *value = values_.data() + from, *slope = slopes_.data() + from;
                 Real* own = control_.data() + size_t(j) * 4 * width + k;
                 own[0] = value[0], own[3 * width] = value[stride];
                 own[width] = value[0] + slope[0] / 3, own[2 * width] = value[stride] - slope[stride] / 3;

@@ -5,6 +5,7 @@
 #pragma once
 
 #include <algorithm>
+#include <cmath>
 #include <cstring>
 
 #include "buffer.hpp"
@@ -28,9 +29,19 @@ public:
                 inputs_[size_t(input) * 7 * Dp + column] = entry(by_type, input, column) + entry(bias, 0, column);
     }
 
-    // n rows read an event each: hidden and cell [Dp] are h and c just before it, cells the row's state. One matrix
-    // product for the gates, [n][panels * kPanel] in ``gates``, then each row's own arithmetic.
-    void read(int n, const float* const* hidden, const float* const* cell, const int* type, float* const* cells,
+    // What an input adds to the gates, [7 Dp].
+    const float* input(int type) const { return inputs_.data() + size_t(type) * 7 * Dp; }
+
+    // The same where it is given, [7D].
+    void pad(const float* share, float* own) const {
+        for (int column = 0; column < 7 * Dp; column++) own[column] = entry(share, 0, column);
+    }
+
+    // n rows read an event each: hidden and cell [Dp] are h and c just before it, input(row) what the event adds to the
+    // gates, cells the row's state. One matrix product for the gates, [n][panels * kPanel] in ``gates``, then each row's
+    // own arithmetic.
+    template <class Input>
+    void read(int n, const float* const* hidden, const float* const* cell, Input input, float* const* cells,
               Buffer<float>& gates) const {
         const size_t stride = size_t(panels_) * kPanel;
         gates.reserve(std::min(n, kChunk) * stride);
@@ -42,12 +53,12 @@ public:
                     multiply(std::min(kRows, count - row), panel, hidden + first + row,
                              gates.data() + row * stride + panel * kPanel, stride);
             for (int row = 0; row < count; row++)
-                update(gates.data() + row * stride, type[first + row], cell[first + row], cells[first + row]);
+                update(gates.data() + row * stride, input(first + row), cell[first + row], cells[first + row]);
         }
     }
 
-    // The state after the boundary event, read from nothing.
-    void begin(int boundary, float* cells) const {
+    // The state after an event that is read from nothing: the boundary event.
+    void begin(const float* boundary, float* cells) const {
         Buffer<float> nothing(7 * Dp);
         std::fill_n(nothing.data(), 7 * Dp, 0.0f);
         std::fill_n(cells, 4 * Dp, 0.0f);
@@ -90,8 +101,7 @@ private:
     }
 
     // The seven gates (appendix B.1), in the order i, f, o, i_bar, f_bar, z, delta.
-    void update(const float* gates, int type, const float* cell, float* cells) const {
-        const float* own = inputs_.data() + size_t(type) * 7 * Dp;
+    void update(const float* gates, const float* own, const float* cell, float* cells) const {
         for (int d = 0; d < Dp; d += W) {
             auto gate = [&](int g) { return load(gates + g * Dp + d) + load(own + g * Dp + d); };
             const vec i = sigmoid(gate(0)), f = sigmoid(gate(1)), i_bar = sigmoid(gate(3)), f_bar = sigmoid(gate(4));
@@ -132,27 +142,29 @@ public:
         }
     }
 
-    // Entry by entry |v|.
-    Readout absolute() const {
-        Readout other(K, width, Dp_);
-        const float* own = columns_.data();
-        for (size_t i = 0; i < size_t(Dp_) * width; i++) other.columns_[i] = own[i] < 0 ? -own[i] : own[i];
-        return other;
-    }
-
-    // sum_d v_kd for each type, and for each unit from Kp on.
-    float row_sum(int k) const {
+    // sum_d |v_kd| for each type, and for each unit from Kp on.
+    float size(int k) const {
         float total = 0;
-        for (int d = 0; d < Dp_; d++) total += columns_[place(k, d)];
+        for (int d = 0; d < Dp_; d++) total += std::abs(columns_[place(k, d)]);
         return total;
     }
 
     // x [n][width] from hidden states [n][Dp].
-    void apply(int n, const float* hidden, float* x) const {
+    void apply(int n, const float* hidden, float* x) const { apply(n, hidden, x, width); }
+
+    // The first ``columns`` of each alone.
+    void apply(int n, const float* hidden, float* x, int columns) const {
         int j = 0;
-        for (; j + 8 <= n; j += 8) block<8, 1>(hidden + j * Dp_, x + j * width);
-        for (; j + 4 <= n; j += 4) block<4, 2>(hidden + j * Dp_, x + j * width);
-        for (; j < n; j++) block<1, 4>(hidden + j * Dp_, x + j * width);
+        for (; j + 8 <= n; j += 8) block<8, 1>(hidden + j * Dp_, x + j * width, columns);
+        for (; j + 4 <= n; j += 4) block<4, 2>(hidden + j * Dp_, x + j * width, columns);
+        for (; j < n; j++) block<1, 4>(hidden + j * Dp_, x + j * width, columns);
+    }
+
+    // x [width] from one hidden state, and in spread the products of |v| with numbers ``apart`` [Dp]; V is read once.
+    void apply(const float* hidden, const float* apart, float* x, float* spread) const {
+        int k = 0;
+        for (; k + 2 * W <= width; k += 2 * W) both<2>(k, hidden, apart, x, spread);
+        for (; k < width; k += W) both<1>(k, hidden, apart, x, spread);
     }
 
 private:
@@ -164,11 +176,31 @@ private:
 
     size_t place(int k, int d) const { return (size_t(k / W) * Dp_ + d) * W + k % W; }
 
+    // V vectors of rows, each sum split in two.
+    template <int V>
+    void both(int k, const float* hidden, const float* apart, float* x, float* spread) const {
+        const float* own = columns_.data() + size_t(k) * Dp_;
+        vec sums[V][2], sizes[V][2];
+        for (int i = 0; i < V; i++) sums[i][0] = sums[i][1] = sizes[i][0] = sizes[i][1] = vec{};
+        for (int d = 0; d < Dp_; d += 2)
+#pragma GCC unroll 2
+            for (int s = 0; s < 2; s++)
+#pragma GCC unroll 2
+                for (int i = 0; i < V; i++) {
+                    const vec v = load(own + (size_t(i) * Dp_ + d + s) * W);
+                    sums[i][s] += hidden[d + s] * v, sizes[i][s] += apart[d + s] * magnitude(v);
+                }
+        for (int i = 0; i < V; i++) {
+            store(x + k + i * W, sums[i][0] + sums[i][1]);
+            store(spread + k + i * W, sizes[i][0] + sizes[i][1]);
+        }
+    }
+
     // N points, each sum split in S so that additions need not wait for one another.
     template <int N, int S>
-    void block(const float* hidden, float* x) const {
+    void block(const float* hidden, float* x, int columns) const {
         const float* own = columns_.data();
-        for (int k = 0; k < width; k += W, own += size_t(Dp_) * W) {
+        for (int k = 0; k < columns; k += W, own += size_t(Dp_) * W) {
             vec sums[N][S];
             for (int j = 0; j < N; j++)
                 for (int s = 0; s < S; s++) sums[j][s] = vec{};

@@ -3,6 +3,7 @@
 // The units' sums P h and Q hbar + b are columns of the readouts of both LSTMs, after those of the types.
 #pragma once
 
+#include <algorithm>
 #include <limits>
 #include <utility>
 
@@ -12,36 +13,42 @@ namespace retrodict {
 
 struct Mixing {
     int units, padded_units;
-    Readout readout, spread;    // w [K, units], and |w|
+    Readout readout;            // w [K, units]
     Buffer<float> bias, slack;  // b [padded_units]; for rounding [Kp]
 
     Mixing(Readout out, const float* offsets, int count)
-        : units(count), padded_units(padded(count)), readout(std::move(out)), spread(readout.absolute()),
-          bias(padded(count)), slack(readout.Kp) {
+        : units(count), padded_units(padded(count)), readout(std::move(out)), bias(padded(count)), slack(readout.Kp) {
         for (int u = 0; u < padded_units; u++) bias[u] = u < units ? offsets[u] : 0.0f;
         for (int k = 0; k < readout.Kp; k++)
-            slack[k] = 32 * std::numeric_limits<float>::epsilon() * (1 + spread.row_sum(k));
+            slack[k] = 32 * std::numeric_limits<float>::epsilon() * (1 + readout.size(k));
     }
 
-    // x_k += w_k . tanh(sums); sums [padded_units] are bent in place, and scratch is [Kp].
-    void add(float* x, float* sums, float* scratch) const {
-        for (int u = 0; u < padded_units; u += W) store(sums + u, tanh(load(sums + u)));
-        readout.apply(1, sums, scratch);
-        for (int k = 0; k < readout.Kp; k += W) store(x + k, load(x + k) + load(scratch + k));
+    // Numbers that the calls below need to work with, for n points.
+    int scratch(int n) const { return (n + 1) * (padded_units + 2 * readout.Kp); }
+
+    // x_k += w_k . tanh(sums) at n points [n][stride]; the sums, [padded_units], begin at ``first``.
+    template <class Real>
+    void add(int n, Real* x, int stride, int first, float* scratch) const {
+        float *bent = scratch, *out = scratch + n * padded_units;
+        for (int j = 0; j < n; j++) std::copy_n(x + j * stride + first, padded_units, bent + j * padded_units);
+        for (int u = 0; u < n * padded_units; u += W) store(bent + u, tanh(load(bent + u)));
+        readout.apply(n, bent, out);
+        for (int j = 0; j < n; j++)
+            for (int k = 0; k < readout.K; k++) x[j * stride + k] += out[j * readout.Kp + k];
     }
 
     // x_k += a bound of it for sums between low and high: tanh is increasing, so each unit stays within half its spread
-    // of its mean at the ends. Both are overwritten.
-    void add_bound(float* x, float* low, float* high, float* scratch) const {
+    // of its mean at the ends.
+    template <class Real>
+    void add_bound(Real* x, const Real* low, const Real* high, float* scratch) const {
+        float *middle = scratch, *half = middle + padded_units, *mean = half + padded_units, *apart = mean + readout.Kp;
+        std::copy_n(low, padded_units, middle), std::copy_n(high, padded_units, half);
         for (int u = 0; u < padded_units; u += W) {
-            const vec least = tanh(load(low + u)), most = tanh(load(high + u));
-            store(low + u, (most + least) * 0.5f), store(high + u, (most - least) * 0.5f);
+            const vec least = tanh(load(middle + u)), most = tanh(load(half + u));
+            store(middle + u, (most + least) * 0.5f), store(half + u, (most - least) * 0.5f);
         }
-        for (const auto& [matrix, ends] : {std::pair{&readout, low}, std::pair{&spread, high}}) {
-            matrix->apply(1, ends, scratch);
-            for (int k = 0; k < readout.Kp; k += W) store(x + k, load(x + k) + load(scratch + k));
-        }
-        for (int k = 0; k < readout.Kp; k += W) store(x + k, load(x + k) + load(slack.data() + k));
+        readout.apply(middle, half, mean, apart);
+        for (int k = 0; k < readout.K; k++) x[k] += mean[k] + apart[k] + slack[k];
     }
 };
 

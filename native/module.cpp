@@ -1,6 +1,7 @@
 // The Python module: packed weights, and ``sweep``, which runs Algorithm 1 on threads without Python.
 #include <nanobind/nanobind.h>
 #include <nanobind/ndarray.h>
+#include <nanobind/stl/optional.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
@@ -47,6 +48,15 @@ struct Batch {
     Given<int32_t, 1> lengths;
     Given<int64_t, 1> keys;
     Given<bool, 1> draws_start;
+};
+
+// Missing rates of the same streams: log(1 - rho) of their events [B, S - 1], rho at the start instant [B, K], and their
+// pieces (missingness/pieces.py), none where rates never change.
+struct Rates {
+    Given<double, 2> log_seen, start;
+    Given<double, 2> breaks;
+    Given<double, 4> rates;
+    Given<bool, 2> bends;
 };
 
 // Arrays that ``sweep`` fills.
@@ -117,15 +127,28 @@ void share_out(int groups, int threads, Work work) {
     if (failure) std::rethrow_exception(failure);
 }
 
+// The pieces of one stream; those that fill up its row are left out.
+Timetable timetable(const Rates& rates, int b, int P, int K) {
+    if (!P) return {};
+    const double* breaks = &rates.breaks(b, 0);
+    int count = 1;
+    while (count < P && breaks[count + 1] > breaks[count]) count++;
+    return {count, breaks, rates.rates.data() + size_t(b) * P * 4 * K, rates.bends.data() + size_t(b) * P};
+}
+
 template <class Process>
 Histories sweep(const typename Process::Weights& weights, const FutureWeights* future, const Settings& settings,
-                const Batch& batch, Results& results, int group, int threads) {
+                const Batch& batch, const Rates& rates, std::optional<Given<float, 3>> shares, Results& results,
+                int group, int threads) {
     const int B = int(batch.lengths.shape(0)), S = int(batch.edges.shape(1)), M = settings.particles;
     Histories histories{std::vector<Outcome>(B), M};
+    const int P = int(rates.bends.shape(1)), K = int(rates.start.shape(1));
     std::vector<Observed> observed(B);
     for (int b = 0; b < B; b++) {
         observed[b] = {batch.lengths(b), &batch.edges(b, 0), batch.types.data() + size_t(b) * (S - 1),
-                       static_cast<uint64_t>(batch.keys(b)), batch.draws_start(b)};
+                       static_cast<uint64_t>(batch.keys(b)), batch.draws_start(b),
+                       rates.log_seen.data() + size_t(b) * (S - 1), rates.start.data() + size_t(b) * K,
+                       timetable(rates, b, P, K), shares ? &(*shares)(b, 0, 0) : nullptr};
         Outcome& outcome = histories.outcomes[b];
         outcome.log_evidence = &results.log_evidence(b), outcome.ess = &results.ess(b, 0);
         outcome.parents = &results.parents(b, 0, 0), outcome.resampled = &results.resampled(b, 0);
@@ -153,7 +176,9 @@ NB_MODULE(RETRODICT_MODULE, m) {
         });
     nb::class_<HawkesWeights>(m, "HawkesWeights")
         .def("__init__", [](HawkesWeights* self, std::vector<double> base, std::vector<double> decay,
-                            std::vector<double> jumps) { new (self) HawkesWeights{base, decay, jumps}; });
+                            std::vector<double> jumps, Given<float, 2> units) {
+            new (self) HawkesWeights{base, decay, jumps, make_readout(units)};
+        });
     nb::class_<FutureWeights>(m, "FutureWeights")
         .def("__init__", [](FutureWeights* self, Given<float, 2> by_type, Given<float, 2> by_hidden, Given<float, 1> bias,
                             Given<float, 2> readout, Given<float, 2> start, double time_scale, Given<float, 2> units,
@@ -161,18 +186,26 @@ NB_MODULE(RETRODICT_MODULE, m) {
             new (self) FutureWeights{make_lstm(by_type, by_hidden, bias), make_readout(readout, units),
                                      make_readout(start), 1 / time_scale, make_mixing(unit_readout, unit_bias)};
         });
+    nb::class_<Recent>(m, "Recent")
+        .def("__init__", [](Recent* self, std::vector<uint8_t> trigger, double reach, std::vector<double> soon,
+                            std::vector<double> late) { new (self) Recent{trigger, reach, soon, late}; });
     nb::class_<Settings>(m, "Settings")
         .def("__init__", [](Settings* self, int particles, int scheme, double ess_threshold, bool inversion,
                             int64_t max_events, std::vector<double> nodes, std::vector<double> weights,
                             std::vector<double> grid, std::vector<double> antiderivatives, std::vector<double> missing,
-                            std::vector<double> log_atom) {
+                            std::vector<Recent> after, std::vector<double> log_atom) {
             new (self) Settings{particles, Scheme(scheme), ess_threshold, inversion, max_events, nodes, weights,
-                                grid, antiderivatives, missing, log_atom};
+                                grid, antiderivatives, missing, after, log_atom};
         });
     nb::class_<Batch>(m, "Batch")
         .def("__init__", [](Batch* self, Given<double, 2> edges, Given<int32_t, 2> types, Given<int32_t, 1> lengths,
                             Given<int64_t, 1> keys, Given<bool, 1> draws_start) {
             new (self) Batch{edges, types, lengths, keys, draws_start};
+        });
+    nb::class_<Rates>(m, "Rates")
+        .def("__init__", [](Rates* self, Given<double, 2> log_seen, Given<double, 2> start, Given<double, 2> breaks,
+                            Given<double, 4> rates, Given<bool, 2> bends) {
+            new (self) Rates{log_seen, start, breaks, rates, bends};
         });
     nb::class_<Results>(m, "Results")
         .def("__init__", [](Results* self, Array<double, 1> log_evidence, Array<double, 2> ess,
@@ -185,9 +218,9 @@ NB_MODULE(RETRODICT_MODULE, m) {
         .def_prop_ro("size", &Histories::size)
         .def_prop_ro("runaway", &Histories::runaway);
     m.def("sweep", &sweep<Neural>, nb::arg("weights"), nb::arg("future").none(), nb::arg("settings"), nb::arg("batch"),
-          nb::arg("results"), nb::arg("group"), nb::arg("threads"));
+          nb::arg("rates"), nb::arg("shares").none(), nb::arg("results"), nb::arg("group"), nb::arg("threads"));
     m.def("sweep", &sweep<Excited>, nb::arg("weights"), nb::arg("future").none(), nb::arg("settings"), nb::arg("batch"),
-          nb::arg("results"), nb::arg("group"), nb::arg("threads"));
+          nb::arg("rates"), nb::arg("shares").none(), nb::arg("results"), nb::arg("group"), nb::arg("threads"));
     m.def("best", [] {
 #if defined(__x86_64__)
         __builtin_cpu_init();

@@ -5,6 +5,7 @@
 // mixes past and future (mixing.hpp), the units' sums P h follow the drives, to make up the width.
 #pragma once
 
+#include <algorithm>
 #include <cmath>
 #include <cstring>
 #include <limits>
@@ -44,14 +45,13 @@ Real scale(Real* x, const Real* y, int n) {
 // A neural Hawkes process: lambda_k(t) = f_k(v_k . h(t)), equation (2).
 struct NeuralWeights {
     Lstm lstm;
-    Readout readout, spread;                     // V, and P below it; their absolute values
+    Readout readout;                             // V, and P below it
     Buffer<float> inverse_scale, height, slack;  // 1 / s_k; s_k in the user's units of time, 0 in the padding; [width]
     double per_time;                             // the model's units of time in one of the user's
     std::vector<double> log_height;
 
     NeuralWeights(Lstm read, Readout out, const float* scale, double time_scale)
-        : lstm(std::move(read)), readout(std::move(out)), spread(readout.absolute()), inverse_scale(readout.Kp),
-          height(readout.Kp), slack(readout.width), per_time(1 / time_scale), log_height(readout.Kp) {
+        : lstm(std::move(read)), readout(std::move(out)), inverse_scale(readout.Kp), height(readout.Kp), slack(readout.width), per_time(1 / time_scale), log_height(readout.Kp) {
         for (int k = 0; k < readout.Kp; k++) {
             bool real = k < readout.K;
             inverse_scale[k] = real ? 1 / scale[k] : 1.0f;
@@ -59,7 +59,7 @@ struct NeuralWeights {
             log_height[k] = std::log(static_cast<double>(real ? scale[k] : 1.0f) * per_time);
         }
         for (int k = 0; k < readout.width; k++)
-            slack[k] = 32 * std::numeric_limits<float>::epsilon() * (1 + spread.row_sum(k));
+            slack[k] = 32 * std::numeric_limits<float>::epsilon() * (1 + readout.size(k));
     }
 };
 
@@ -72,7 +72,7 @@ public:
     explicit Neural(const NeuralWeights& weights)
         : K(weights.readout.K), Kp(weights.readout.Kp), width(weights.readout.width), w_(weights),
           Dp_(weights.lstm.Dp), edges_(2 * kSlots * Dp_), apart_(Dp_), first_(4 * Dp_) {
-        w_.lstm.begin(K, first_.data());
+        w_.lstm.begin(w_.lstm.input(K), first_.data());
     }
 
     // Rows that have read the boundary event, and nothing else.
@@ -82,26 +82,29 @@ public:
         for (int r = 0; r < rows; r++) std::memcpy(cells(r), first_.data(), 16 * Dp_);
     }
 
-    void drives(int row, int n, const double* elapsed, float* x) {
+    // [n][width]; the units' sums only where they are wanted.
+    void drives(int row, int n, const double* elapsed, float* x, bool units) {
         points_.reserve(size_t(n) * Dp_);
         own_.resize(n);
         for (int j = 0; j < n; j++) own_[j] = static_cast<float>(elapsed[j] * w_.per_time);
         hidden_at(cells(row), Dp_, n, own_.data(), points_.data());
-        w_.readout.apply(n, points_.data(), x);
+        w_.readout.apply(n, points_.data(), x, units ? width : Kp);
     }
 
-    void look(int row, double elapsed, int slot, float* x) {
+    void look(int row, double elapsed, int slot, float* x, bool units) {
         float own = static_cast<float>(elapsed * w_.per_time);
         hidden_at(cells(row), Dp_, 1, &own, hidden(slot), cell(slot));
-        w_.readout.apply(1, hidden(slot), x);
+        w_.readout.apply(1, hidden(slot), x, units ? width : Kp);
     }
 
-    // Appendix C.4: each h_d is monotone in between, so v . h stays within its mean at the ends and half its spread.
-    // Units also have a lower bound, in low.
-    void bound(int left, int right, const float* x_left, const float* x_right, float* x, float* low) {
+    // Look at the right end of a stretch, and bound drives from its left end on. Appendix C.4: each h_d is monotone in
+    // between, so v . h stays within its mean at the ends and half its spread. Units also have a lower bound, in low.
+    void bound(int row, double elapsed, int left, int right, const float* x_left, float* x_right, float* x, float* low) {
+        const float own = static_cast<float>(elapsed * w_.per_time);
+        hidden_at(cells(row), Dp_, 1, &own, hidden(right), cell(right));
         const float *a = hidden(left), *b = hidden(right);
         for (int d = 0; d < Dp_; d += W) store(apart_.data() + d, magnitude(load(b + d) - load(a + d)));
-        w_.spread.apply(1, apart_.data(), x);
+        w_.readout.apply(b, apart_.data(), x_right, x);
         const float* slack = w_.slack.data();
         for (int k = Kp; k < width; k += W)
             store(low + k - Kp, (load(x_left + k) + load(x_right + k) - load(x + k)) * 0.5f - load(slack + k));
@@ -123,7 +126,8 @@ public:
             memory_[j] = inputs_[j] + Dp_;
             outputs_[j] = cells(rows[j]);
         }
-        w_.lstm.read(n, inputs_.data(), memory_.data(), types, outputs_.data(), gates_);
+        auto input = [&](int row) { return w_.lstm.input(types[row]); };
+        w_.lstm.read(n, inputs_.data(), memory_.data(), input, outputs_.data(), gates_);
     }
 
     void copy(int to, int from) { std::memcpy(cells(to), cells(from), 16 * Dp_); }
@@ -153,6 +157,7 @@ private:
 // lambda_k(t) = base_k + excited_k exp(-decay_k elapsed): a Hawkes process, or a Poisson process where nothing excites.
 struct HawkesWeights {
     std::vector<double> base, decay, jumps;  // [K], [K], [K, K] from the exciting type to the excited one
+    Readout past;                            // P [units, K], which may have no units
 };
 
 class Excited {
@@ -162,23 +167,49 @@ public:
     const int K, Kp, width;
 
     explicit Excited(const HawkesWeights& weights)
-        : K(static_cast<int>(weights.base.size())), Kp(K), width(K), w_(weights) {}
+        : K(static_cast<int>(weights.base.size())), Kp(K), width(K + weights.past.width), w_(weights),
+          features_(padded(K)), sums_(2 * weights.past.width) {
+        std::fill_n(features_.data(), padded(K), 0.0f);
+        for (int u = 0; u < width - K; u++) reach_.push_back(weights.past.size(u));
+    }
 
     void begin(int rows) { excited_.assign(size_t(rows) * K, 0.0); }
 
-    void drives(int row, int n, const double* elapsed, double* x) {
+    void drives(int row, int n, const double* elapsed, double* x, bool units) {
         const double* own = excited_.data() + size_t(row) * K;
-        for (int j = 0; j < n; j++)
+        for (int j = 0; j < n; j++, x += width) {
             for (int k = 0; k < K; k++) {
                 const double rate = w_.base[k] + own[k] * std::exp(-w_.decay[k] * elapsed[j]);
-                x[j * K + k] = rate + std::log(-std::expm1(-rate));
+                x[k] = rate + std::log(-std::expm1(-rate));
             }
+            if (!units || width == K) continue;
+            for (int k = 0; k < K; k++) features_[k] = static_cast<float>(feature(x[k]));
+            w_.past.apply(1, features_.data(), sums_.data());
+            std::copy_n(sums_.data(), width - K, x + K);
+        }
     }
 
-    void look(int row, double elapsed, int, double* x) { drives(row, 1, &elapsed, x); }
+    void look(int row, double elapsed, int, double* x, bool units) { drives(row, 1, &elapsed, x, units); }
 
-    // Intensities only fall until the next event.
-    void bound(int, int, const double* x_left, const double*, double* x, double*) { std::memcpy(x, x_left, 8 * K); }
+    // Intensities, and with them features, only fall until the next event. Units also have a lower bound, in low.
+    void bound(int row, double elapsed, int, int, const double* x_left, double* x_right, double* x, double* low) {
+        drives(row, 1, &elapsed, x_right, true);
+        std::memcpy(x, x_left, 8 * K);
+        if (width == K) return;
+        double size = 1;
+        for (int k = 0; k < K; k++) {
+            const double left = feature(x_left[k]), right = feature(x_right[k]);
+            features_[k] = static_cast<float>(left - right);
+            size = std::max({size, std::abs(left), std::abs(right)});
+        }
+        float* apart = sums_.data() + w_.past.width;
+        w_.past.apply(features_.data(), features_.data(), sums_.data(), apart);
+        for (int u = 0; u < width - K; u++) {
+            const double slack = 32 * std::numeric_limits<float>::epsilon() * (1 + size * reach_[u]);
+            const double middle = (x_left[K + u] + x_right[K + u]) / 2, half = apart[u] / 2 + slack;
+            low[u] = middle - half, x[K + u] = middle + half;
+        }
+    }
 
     void keep(int, int) {}
 
@@ -202,7 +233,11 @@ public:
 
 private:
     const HawkesWeights& w_;
-    std::vector<double> excited_;
+    std::vector<double> excited_, reach_;  // by row and type; the most that features of size 1 make of each unit
+    Buffer<float> features_, sums_;
+
+    // What is known of the past (models/base.py, features).
+    static double feature(double drive) { return std::max(drive, -30.0); }
 };
 
 }  // namespace retrodict

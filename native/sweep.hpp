@@ -15,11 +15,11 @@
 #include <cmath>
 #include <limits>
 #include <memory>
-#include <type_traits>
 #include <vector>
 
 #include "future.hpp"
 #include "history.hpp"
+#include "missing.hpp"
 #include "processes.hpp"
 #include "random.hpp"
 #include "resampling.hpp"
@@ -34,7 +34,8 @@ struct Settings {
     int64_t max_events = 100000;
     std::vector<double> nodes, weights;          // quadrature on [0, 1]
     std::vector<double> grid, antiderivatives;   // inversion: points [n] on [0, 1]; [n][n+1] coefficients of the powers
-    std::vector<double> missing;                 // rho_k
+    std::vector<double> missing;                 // rho_k where it never changes, else empty
+    std::vector<Recent> after;                   // what depends on last triggers
     std::vector<double> log_atom;                // [K+1] at the start instant; empty where the model has no atom
 };
 
@@ -44,7 +45,11 @@ struct Observed {
     const double* edges;
     const int* types;
     uint64_t key;
-    bool draws_start;  // whether an event at the start instant may have gone missing
+    bool draws_start;              // whether an event at the start instant may have gone missing
+    const double* log_seen;        // [n] log(1 - rho) of its events, as far as that depends on time
+    const double* start_missing;   // [K] rho at the start instant
+    Timetable timetable;           // rho between events, where it changes
+    const float* shares;           // [n + 1, 7D'] of the right-to-left LSTM's inputs; null where the table has them
 };
 
 // What is known of a stream afterwards; all but the history are rows of arrays that others see (smc/particles.py, Trace).
@@ -66,13 +71,13 @@ class Sweep {
 public:
     Sweep(const typename Process::Weights& weights, const FutureWeights* future, const Settings& settings)
         : process_(weights), future_weights_(future), mixing_(future && future->mixing ? &*future->mixing : nullptr),
-          settings_(settings), M_(settings.particles), Kp_(process_.Kp), width_(process_.width), rho_(Kp_),
-          log_seen_(process_.K), x_((kSlots + 1) * width_), rates_(2 * Kp_), ahead_(width_), low_(width_ - Kp_),
-          mixed_(Kp_) {
-        for (int k = 0; k < Kp_; k++) rho_[k] = static_cast<Real>(k < process_.K ? settings.missing[k] : 0.0);
-        for (int k = 0; k < process_.K; k++) log_seen_[k] = std::log1p(-settings.missing[k]);
-        points_.reserve(std::max(settings.nodes.size(), settings.grid.size()) * width_);
-        times_.resize(std::max(settings.nodes.size(), settings.grid.size()));
+          settings_(settings), changes_(settings.missing.empty()), M_(settings.particles), Kp_(process_.Kp),
+          width_(process_.width), rho_(Kp_), x_((kSlots + 1) * width_), rates_(2 * Kp_), low_(width_ - Kp_) {
+        for (int k = 0; k < Kp_; k++)
+            rho_[k] = static_cast<Real>(!changes_ && k < process_.K ? settings.missing[k] : 0.0);
+        const size_t most = std::max(settings.nodes.size(), settings.grid.size());
+        points_.reserve(most * width_), ahead_.reserve(most * width_), times_.resize(most);
+        if (mixing_) scratch_.reserve(mixing_->scratch(static_cast<int>(most)));
         grid_p_.resize(settings.grid.size()), grid_q_.resize(settings.grid.size());
     }
 
@@ -101,6 +106,7 @@ private:
         Outcome* outcome;
         int first, number = 0;  // its first row; its segment
         Outlook<Real> outlook;
+        Missing<Real> missing;
         std::vector<int> pending;  // rows short of the segment's end
     };
 
@@ -108,14 +114,21 @@ private:
         int to, from;
     };
 
+    static constexpr double kLeast = 1e-2;  // of lambda^p times the most of rho, that an interpolant is
+
     Process process_;
     const FutureWeights* future_weights_;
     const Mixing* mixing_;  // where past and future interact
     const Settings& settings_;
+    bool changes_;  // whether rho changes within streams
     int M_, Kp_, width_, alive_ = 0;
-    Buffer<Real> rho_;
-    std::vector<double> log_seen_;
-    Buffer<Real> x_, rates_, ahead_, points_, low_, mixed_;
+    Buffer<Real> rho_;  // now
+    Buffer<Real> x_, rates_, ahead_, points_, low_;
+    Buffer<float> scratch_;
+    Stretch here_{};                  // where rates are asked for
+    double ended_ = 0;                // since the stream's start
+    std::vector<Stretch> passed_;     // since the row's last event
+    std::vector<double> triggered_;   // [rows, settings_.after]: when each row's last triggers were
     std::vector<double> times_, grid_p_, grid_q_;
     std::unique_ptr<Future> future_;
     std::vector<Row> rows_;
@@ -130,13 +143,15 @@ private:
     void begin(const Observed* observed, Outcome* outcomes, int streams) {
         process_.begin(streams * M_);
         rows_.assign(size_t(streams) * M_, Row());
+        triggered_.assign(rows_.size() * settings_.after.size(), -std::numeric_limits<double>::infinity());
         streams_.clear();
         streams_.resize(streams);
         alive_ = streams;
         if (future_weights_) {
             future_ = std::make_unique<Future>(*future_weights_, streams);
             std::vector<Future::Seen> seen;
-            for (int s = 0; s < streams; s++) seen.push_back({observed[s].n, observed[s].edges, observed[s].types});
+            for (int s = 0; s < streams; s++) 
+                seen.push_back({observed[s].n, observed[s].edges, observed[s].types, observed[s].shares});
             future_->read(seen);
         }
         for (int s = 0; s < streams; s++) {
@@ -144,6 +159,7 @@ private:
             for (int m = 0; m < M_; m++)
                 rows_[s * M_ + m].draws.key = split(observed[s].key, kParticleBranch + m);
             *outcomes[s].log_evidence = 0;
+            if (changes_) streams_[s].missing.set(observed[s].timetable, process_.K, Kp_);
             enter(streams_[s]);
         }
     }
@@ -176,8 +192,8 @@ private:
                 outcome = std::min(outcome, possible);
                 row.log_weight += settings_.log_atom[outcome] - log_q[outcome];
                 if (!outcome) continue;
-                row.log_weight += std::log(settings_.missing[outcome - 1]);
-                process_.look(r, 0.0, kCandidate, x(kCandidate));
+                row.log_weight += std::log(s.seen->start_missing[outcome - 1]);
+                process_.look(r, 0.0, kCandidate, x(kCandidate), false);
                 process_.keep(r, kCandidate);
                 impute(s, r, 0.0, outcome - 1);
             }
@@ -188,7 +204,7 @@ private:
     // log q of no event (0) or a missing one of type k (1 + k) at the start instant, as in proposals/base.py.
     std::vector<double> start_log_probs(const Stream& s) {
         std::vector<double> logs = settings_.log_atom;
-        for (int k = 0; k < process_.K; k++) logs[1 + k] += std::log(settings_.missing[k]);
+        for (int k = 0; k < process_.K; k++) logs[1 + k] += std::log(s.seen->start_missing[k]);
         if (future_) future_->tilt_start(s.first / M_, s.seen->edges[0], logs.data());
         const double top = *std::max_element(logs.begin(), logs.end());
         double sum = 0;
@@ -210,82 +226,122 @@ private:
         size_t still = 0;
         for (int r : s.pending) {
             Row& row = rows_[r];
-            const Step step = settings_.inversion ? invert(s, row, r, right - row.since) : thin(s, row, r, right - row.since);
+            const Step step = settings_.inversion ? invert(s, row, r, right) : thin(s, row, r, right);
             if (step.found || s.number < s.seen->n) process_.keep(r, step.slot);
             if (step.found) {
                 impute(s, r, row.since + step.at, step.type);
                 s.pending[still++] = r;
                 if (row.count > settings_.max_events) s.outcome->runaway = true;
             } else if (s.number < s.seen->n) {
-                observe(s, row, x(step.slot));
+                observe(s, r, x(step.slot));
             }
         }
         s.pending.resize(s.outcome->runaway ? 0 : still);
     }
 
     // Weigh by p of the observed event and by 1 - rho (lines 43, 45).
-    void observe(const Stream& s, Row& row, const Real* drives) {
+    void observe(const Stream& s, int r, const Real* drives) {
+        Row& row = rows_[r];
         int kind = s.seen->types[s.number];
         bool by_atom = !settings_.log_atom.empty() && s.number == 0 && s.seen->edges[0] == 0;
         row.log_weight += by_atom ? settings_.log_atom[1 + kind] : process_.log_rate(kind, drives[kind]);
-        row.log_weight += log_seen_[kind];
+        row.log_weight += s.seen->log_seen[s.number];
+        for (size_t j = 0; j < settings_.after.size(); j++) {
+            const Recent& after = settings_.after[j];
+            const bool is_soon = s.seen->edges[s.number] - triggered(r)[j] < after.reach;
+            row.log_weight += std::log1p(-(is_soon ? after.soon : after.late)[kind]);
+        }
     }
 
-    // lambda^p and rho lambda^q, [Kp] each in rates_, from the model's drives at a time; returns the sum of the latter.
-    Real evaluate(const Stream& s, double t, const Real* drives) {
+    double* triggered(int r) { return triggered_.data() + size_t(r) * settings_.after.size(); }
+
+    // The next stretch in which a row looks for an event: all that is left of its segment where rho never changes.
+    const Stretch& go_on(Stream& s, const Row& row, int r, double right) {
+        const double from = passed_.empty() ? 0.0 : passed_.back().to;
+        if (!changes_) {
+            here_ = {row.since, from, right - row.since, 0, 0, true};
+        } else {
+            const double begin = passed_.empty() ? row.since : ended_;
+            here_ = s.missing.enter(begin, right, settings_.after, triggered(r));
+            ended_ = here_.to;
+            here_.from = from, here_.to = std::max(from, here_.to - row.since);
+        }
+        passed_.push_back(here_);
+        return here_;
+    }
+
+    // The model's drives [n][width] at times since the row's last event, with what the future adds, in ahead_.
+    void look_ahead(const Stream& s, const Row& row, int n, const double* times, const Real* drives) {
+        if (!future_) return;
+        std::copy_n(drives, n * width_, ahead_.data());
+        for (int j = 0; j < n; j++) s.outlook.add(row.since + times[j], ahead_.data() + j * width_);
+        if (mixing_) mixing_->add(n, ahead_.data(), width_, Kp_, scratch_.data());
+    }
+
+    // lambda^p and rho lambda^q at a single time, as ``rates_at`` gives them.
+    Real evaluate(const Stream& s, const Row& row, double time, const Real* drives) {
+        look_ahead(s, row, 1, &time, drives);
+        return rates_at(s, row.since + time, drives, ahead_.data());
+    }
+
+    // lambda^p and rho lambda^q, [Kp] each in rates_, from the drives of both; returns the sum of the latter.
+    Real rates_at(const Stream& s, double t, const Real* drives, const Real* ahead) {
         Real *model = rates_.data(), *proposal = model + Kp_;
         process_.activate(drives, model);
-        if (future_) {
-            std::copy_n(drives, width_, ahead_.data());
-            s.outlook.add(t, ahead_.data());
-            if (mixing_) mix(ahead_.data());
-            process_.activate(ahead_.data(), proposal);
-        }
+        if (future_) process_.activate(ahead, proposal);
         if (!future_) std::copy_n(model, Kp_, proposal);
+        if (changes_) s.missing.at(t, here_, rho_.data());
         return scale(proposal, rho_.data(), Kp_);
     }
 
-    // What past and future add together, to drives that the units' sums follow.
-    [[gnu::noinline]] void mix(Real* x) {
-        if constexpr (std::is_same_v<Real, float>) mixing_->add(x, x + Kp_, mixed_.data());
-    }
-
-    // The same for bounds over [start, stop]; low_ has the model's part of the sums' lower bounds.
-    [[gnu::noinline]] void mix_peak(const Stream& s, double start, double stop, Real* x) {
-        if constexpr (std::is_same_v<Real, float>) {
-            s.outlook.add_trough(start, stop, low_.data());
-            mixing_->add_bound(x, low_.data(), x + Kp_, mixed_.data());
-        }
-    }
-
-    // The next event of a row within length, by thinning under bounds over short stretches.
-    Step thin(const Stream& s, Row& row, int r, double length) {
+    // The next event of a row before the right end of its segment, by thinning under bounds over short stretches.
+    Step thin(Stream& s, Row& row, int r, double right) {
+        const double length = right - row.since;
         Step step{false, length, 0, kOneEnd};
         int there = kOtherEnd;
+        double wait = row.draws.exponential();
+        bool looked = false;  // whether the slot has what is at the stretch's left end
+        for (passed_.clear(); !step.found && (passed_.empty() ? 0 : passed_.back().to) < length;) {
+            const Stretch& here = go_on(s, row, r, right);
+            if (!here.possible) {
+                looked = false;
+                continue;
+            }
+            if (!looked) process_.look(r, here.from, step.slot, x(step.slot), true);
+            looked = true;
+            thin_stretch(s, row, r, wait, step, there);
+        }
+        if (!looked) process_.look(r, length, step.slot, x(step.slot), false);
+        row.log_weight += survival(s, row, r, step.at);
+        return step;
+    }
+
+    // The same within the stretch here_; what is left of the wait holds for the next one.
+    void thin_stretch(Stream& s, Row& row, int r, double& wait, Step& step, int& there) {
         Real* top = x(kSlots);
-        double from = 0, now = 0, wait = row.draws.exponential();
-        process_.look(r, 0.0, step.slot, x(step.slot));
-        while (from < length && !step.found) {
+        double from = here_.from, now = from;
+        while (from < here_.to && !step.found) {
             double to = from + row.window;
-            if (!(to < length - 0.25 * row.window)) to = length;
-            process_.look(r, to, there, x(there));
-            process_.bound(step.slot, there, x(step.slot), x(there), top, low_.data());
+            if (!(to < here_.to - 0.25 * row.window)) to = here_.to;
+            process_.bound(r, to, step.slot, there, x(step.slot), x(there), top, low_.data());
             if (future_) s.outlook.add_peak(row.since + from, row.since + to, top);
-            if (mixing_) mix_peak(s, row.since + from, row.since + to, top);
+            if (mixing_) {
+                s.outlook.add_trough(row.since + from, row.since + to, low_.data());
+                mixing_->add_bound(top, low_.data(), top + Kp_, scratch_.data());
+            }
             process_.activate(top, rates_.data());
+            if (changes_) s.missing.peak(row.since + from, row.since + to, here_, rho_.data());
             const double most = scale(rates_.data(), rho_.data(), Kp_) * (1 + 1e-5);
             for (; wait < most * (to - now) && !step.found; wait = row.draws.exponential()) {
                 now += wait / most;
-                process_.look(r, now, kCandidate, x(kCandidate));
-                if (row.draws.next() * most <= evaluate(s, row.since + now, x(kCandidate))) step = take(row, now);
+                process_.look(r, now, kCandidate, x(kCandidate), true);
+                if (row.draws.next() * most <= evaluate(s, row, now, x(kCandidate))) step = take(row, now);
             }
             // An exponential wait has no memory: what is left of it holds for the next stretch.
             wait -= most * (to - now);
             row.window = most > 0 ? 0.75 / most : std::numeric_limits<double>::infinity();
             if (!step.found) std::swap(step.slot, there), now = from = to;
         }
-        row.log_weight += survival(s, row, r, step.at);
-        return step;
     }
 
     // An event in slot kCandidate, where lambda^p and rho lambda^q were just evaluated: draw its type in proportion to
@@ -305,51 +361,95 @@ private:
         return {true, at, type, kCandidate};
     }
 
-    // The integral of lambda^q - lambda^p over the piece that ends at elapsed time at.
-    double survival(const Stream& s, const Row& row, int r, double at) {
+    // The integral of lambda^q - lambda^p over the stretches passed until the elapsed time at.
+    double survival(Stream& s, const Row& row, int r, double at) {
         const int n = static_cast<int>(settings_.nodes.size());
-        for (int j = 0; j < n; j++) times_[j] = at * settings_.nodes[j];
-        process_.drives(r, n, times_.data(), points_.data());
         double area = 0;
-        for (int j = 0; j < n; j++) {
-            double proposed = evaluate(s, row.since + times_[j], points_.data() + j * width_);
-            area += settings_.weights[j] * (proposed - total(rates_.data(), Kp_));
+        for (const Stretch& stretch : passed_) {
+            const double length = std::min(stretch.to, at) - stretch.from;
+            if (changes_) s.missing.use(stretch, settings_.after, triggered(r));
+            here_ = stretch;
+            for (int j = 0; j < n; j++) times_[j] = stretch.from + length * settings_.nodes[j];
+            look_at_all(s, row, r, n);
+            double sum = 0;
+            for (int j = 0; j < n; j++) {
+                const double proposed = rates_of(s, row, j);
+                sum += settings_.weights[j] * (proposed - total(rates_.data(), Kp_));
+            }
+            area += sum * length;
         }
-        return area * at;
+        return area;
     }
 
-    // The next event of a row within length, from the interpolant of lambda^q on a grid, with lambda^p integrated by the
-    // polynomial through the same points.
-    Step invert(const Stream& s, Row& row, int r, double length) {
-        const int n = static_cast<int>(settings_.grid.size());
-        for (int j = 0; j < n; j++) times_[j] = length * settings_.grid[j];
-        process_.drives(r, n, times_.data(), points_.data());
-        for (int j = 0; j < n; j++) {
-            grid_q_[j] = evaluate(s, row.since + times_[j], points_.data() + j * width_);
-            grid_p_[j] = total(rates_.data(), Kp_);
-        }
-        const double wanted = row.draws.exponential();
+    // Drives at the first n of times_, all in the stretch here_.
+    void look_at_all(const Stream& s, const Row& row, int r, int n) {
+        process_.drives(r, n, times_.data(), points_.data(), here_.possible);
+        if (here_.possible) look_ahead(s, row, n, times_.data(), points_.data());
+    }
+
+    // lambda^p at the j-th of these, in rates_; returns the sum of rho lambda^q.
+    double rates_of(const Stream& s, const Row& row, int j) {
+        const Real* drives = points_.data() + j * width_;
+        if (here_.possible) return rates_at(s, row.since + times_[j], drives, ahead_.data() + j * width_);
+        process_.activate(drives, rates_.data());
+        return 0;
+    }
+
+    // The next event of a row before the right end of its segment, from the interpolant of lambda^q on a grid over each
+    // stretch, with lambda^p integrated by the polynomial through the same points.
+    Step invert(Stream& s, Row& row, int r, double right) {
+        const double length = right - row.since, wanted = row.draws.exponential();
         double area = 0, at = length, log_rate = 0;
         bool found = false;
-        for (int j = 0; j + 1 < n && !found; j++) {
+        for (passed_.clear(); !found && (passed_.empty() ? 0 : passed_.back().to) < length;) {
+            const Stretch& here = go_on(s, row, r, right);
+            tabulate(s, row, r);
+            const double before = area;
+            found = here.possible && invert_stretch(wanted, area, at, log_rate);
+            const double span = here.to - here.from, share = found ? (at - here.from) / span : 1.0;
+            row.log_weight += area - before - model_area(share) * span;
+        }
+        const int slot = found ? kCandidate : kOneEnd;
+        process_.look(r, at, slot, x(slot), found);
+        if (!found) return {false, at, 0, slot};
+        // The time is from the interpolant, the type from lambda^q itself.
+        row.log_weight += std::log(static_cast<double>(evaluate(s, row, at, x(slot)))) - log_rate;
+        return take(row, at);
+    }
+
+    // Both intensities on the grid over the stretch here_. Where rho changes, the interpolant stays above zero wherever
+    // something can go missing.
+    void tabulate(Stream& s, const Row& row, int r) {
+        const int n = static_cast<int>(settings_.grid.size());
+        for (int j = 0; j < n; j++) times_[j] = here_.from + (here_.to - here_.from) * settings_.grid[j];
+        look_at_all(s, row, r, n);
+        for (int j = 0; j < n; j++) {
+            grid_q_[j] = rates_of(s, row, j);
+            grid_p_[j] = total(rates_.data(), Kp_);
+            if (changes_ && here_.possible)
+                grid_q_[j] = std::max<double>(grid_q_[j], kLeast * scale(rates_.data(), s.missing.most(), Kp_));
+        }
+    }
+
+    // Where the area of the interpolant, so far area, reaches the one wanted, if it does in the stretch here_.
+    bool invert_stretch(double wanted, double& area, double& at, double& log_rate) const {
+        const int n = static_cast<int>(settings_.grid.size());
+        for (int j = 0; j + 1 < n; j++) {
             const double width = times_[j + 1] - times_[j], a = grid_q_[j], b = grid_q_[j + 1];
             const double cell = 0.5 * (a + b) * width, rest = wanted - area;
-            found = rest < cell;
-            area += found ? rest : cell;
-            if (!found) continue;
+            if (!(rest < cell)) {
+                area += cell;
+                continue;
+            }
+            area += rest;
             // a s + (b - a) s^2 / 2 = share, written so that neither a flat nor a falling ramp cancels.
             const double share = rest / width, root = std::sqrt(std::max(a * a + 2 * (b - a) * share, 0.0));
             const double inside = std::min(2 * share / (a + root), 1.0);
             at = times_[j] + inside * width;
             log_rate = std::log(a + (b - a) * inside);
+            return true;
         }
-        if (length > 0) row.log_weight += area - model_area(at / length) * length;
-        const int slot = found ? kCandidate : kOneEnd;
-        process_.look(r, at, slot, x(slot));
-        if (!found) return {false, at, 0, slot};
-        // The time is from the interpolant, the type from lambda^q itself.
-        row.log_weight += std::log(static_cast<double>(evaluate(s, row.since + at, x(slot)))) - log_rate;
-        return take(row, at);
+        return false;
     }
 
     // The integral of the polynomial through lambda^p on the grid, from 0 to u.
@@ -375,7 +475,13 @@ private:
 
     void push(int r, double time, int type) {
         reading_.push_back(r), types_.push_back(type), elapsed_.push_back(time - rows_[r].since);
+        remember(r, time, type);
+    }
+
+    void remember(int r, double time, int type) {
         rows_[r].since = time;
+        for (size_t j = 0; j < settings_.after.size(); j++)
+            if (settings_.after[j].trigger[type]) triggered(r)[j] = time;
     }
 
     // All particles of a stream have reached the end of their segment (lines 12-13): weigh, resample, go on.
@@ -434,12 +540,13 @@ private:
             if (parent == m) continue;
             rows[m].head = rows[parent].head, rows[m].count = rows[parent].count;
             rows[m].window = rows[parent].window;
+            std::copy_n(triggered(s.first + parent), settings_.after.size(), triggered(s.first + m));
             copies_.push_back({s.first + m, s.first + parent});
         }
         for (int m = 0; m < M_; m++) {
             rows[m].log_weight = 0;
             if (parents_[m] == m) push(s.first + m, time, kind);
-            rows[m].since = time;
+            remember(s.first + m, time, kind);
         }
         s.outcome->resampled[s.number] = true;
     }

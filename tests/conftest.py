@@ -45,6 +45,7 @@ SLOW = (
     "tests/smc/test_mechanisms.py",
     "tests/smc/test_mixing.py",
     "tests/smc/test_triton.py",
+    "tests/smc/test_triton_rates.py",
     "tests/smc/test_unbiased.py",
     "tests/test_extending.py::test_the_model_is_fitted_saved_and_loaded",
     "tests/test_faults.py",
@@ -100,8 +101,6 @@ def example_model(kind: str) -> Model:
     return EXAMPLES[kind]()
 
 
-_not_compiled = pytest.mark.skipif(
-    ENGINES["native"].unavailable() is not None, reason="the native engine was not compiled"
-)
-CPU_ENGINES = ("torch", pytest.param("native", marks=_not_compiled))
+compiled = pytest.mark.skipif(ENGINES["native"].unavailable() is not None, reason="the native engine was not compiled")
+CPU_ENGINES = ("torch", pytest.param("native", marks=compiled))
 each_engine = pytest.mark.parametrize("engine", CPU_ENGINES)

@@ -12,6 +12,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Hashable, Iterable
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -41,8 +42,8 @@ def _mix(x: Tensor) -> Tensor:
 def stream_keys(seed: int, ids: Iterable[Hashable]) -> Tensor:
     """One 64-bit key per stream, [N] int64, from the seed and the stream's id (not its position)."""
     salt = str(int(seed)).encode()
-    digests = (hashlib.blake2b(str(i).encode(), digest_size=8, key=salt).digest() for i in ids)
-    return torch.tensor([int.from_bytes(d, "little", signed=True) for d in digests], dtype=torch.int64)
+    digests = b"".join(hashlib.blake2b(str(i).encode(), digest_size=8, key=salt).digest() for i in ids)
+    return torch.from_numpy(np.frombuffer(digests, "<i8").astype(np.int64))
 
 
 def split(keys: Tensor, branch: int | Tensor) -> Tensor:

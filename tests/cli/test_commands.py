@@ -121,10 +121,9 @@ def test_every_command_teaches_with_an_example():
         ),
         (["simulate", "{tmp}", "--end", "1", "-o", "{tmp}/x.csv"], "is not a saved model"),
         (["fit", "{trips}", *COLUMNS, "-o", "{trips}", "--epochs", "1"], "cannot make this folder"),
-        (["fit", "{trips}", *COLUMNS, "-o", "{tmp}/x.csv", "--mixing", "8"], "--mixing is for the smoother"),
         (
-            ["fit", "{trips}", *COLUMNS, "-o", "{tmp}/x.csv", "--learn-from", "data"],
-            "--learn-from is for the smoother",
+            ["fit", "{trips}", *COLUMNS, "-o", "{tmp}/x.csv", "--model-only", "-m", "0.5"],
+            "--missing is for the smoother",
         ),
     ],
 )
@@ -195,7 +194,7 @@ def test_fit_with_a_smoother_then_impute(tmp_path):
     report = json.loads(scores.read_text())
     assert report["transport"][0]["missing"] == complete.num_events - observed.num_events
     assert report["transport"][0]["by_type"]["effect"]["missing"] == 0
-    run("fit", str(tmp_path / "complete.parquet"), "-o", model + "2", "--model", "poisson", "--epochs", "1")
+    run("fit", str(tmp_path / "complete.parquet"), "-o", model + "2", "--model", "poisson", "--model-only")
     with pytest.raises(rd.ModelError, match="has no smoother, so it is not known which events go missing"):
         run("impute", model + "2", str(incomplete), "-o", str(imputed))
 

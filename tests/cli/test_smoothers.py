@@ -87,7 +87,7 @@ def test_a_second_smoother_on_a_fitted_model(folder):
 def test_a_model_that_was_fitted_again_has_no_smoother_until_it_is_trained_again(folder):
     """First fit with -m, then fit --restart without: the old smoother was used, silently, with its own old model."""
     model = folder / "model"
-    said = run("fit", folder / "complete.parquet", "--restart", "--seed", 7, "-o", model, *QUICK)
+    said = run("fit", folder / "complete.parquet", "--restart", "--seed", 7, "-o", model, "--model-only", *QUICK)
     assert "was trained for the model that was here before, and will be refused from now on" in said
     assert f"retrodict smoother {model} FILE" in said
     said = impute(folder)
@@ -161,3 +161,59 @@ def test_mechanisms_are_compared_by_what_they_mean():
     assert not same(table, rd.TimeVarying([8, 20], [0.1, 0.4], every=24, steps=True))
     assert same(night * rd.ByType(0.1), rd.ByType([0.1, 0.1]) * night)
     assert not same(night * rd.ByType(0.1), night)
+
+
+@pytest.fixture(scope="module")
+def for_anything(fitted, tmp_path_factory):
+    """The same streams, and a model whose smoother is for whatever goes missing, as ``fit`` makes it by default."""
+    folder = tmp_path_factory.mktemp("anything")
+    for name in ("complete.parquet", "seen.csv"):
+        shutil.copy(fitted / name, folder)
+    complete = folder / "complete.parquet"
+    said = run("fit", complete, "--dev", complete, "-o", folder / "model", *QUICK)
+    assert "smoother: smoother for whatever goes missing, log q" in said
+    assert "dev streams, half of the events hidden: " in said
+    return folder
+
+
+def test_after_fit_the_second_command_is_impute(for_anything, tmp_path):
+    """Whatever goes missing: rates, or an outage; no smoother has to be trained for it."""
+    (tmp_path / "outage.yaml").write_text("mechanism: windows\nwindows: [[2, 4]]")
+    for missing, words in (
+        ("cause=1", "cause=1"),
+        ("0.5", "0.5 of every type"),
+        (tmp_path / "outage.yaml", "Windows("),
+    ):
+        said = impute(for_anything, "-m", missing)
+        assert (
+            f"smoother in {for_anything / 'model' / SMOOTHER}, trained for whatever goes missing and used for " in said
+        )
+        assert f"used for {words}" in said
+
+
+def test_a_smoother_for_anything_has_to_be_told_what_goes_missing(for_anything):
+    for more in ([], ["--filtering"], ["--smoother", SMOOTHER]):
+        said = impute(for_anything, *more)
+        assert "is for whatever goes missing: say what does with --missing, such as --missing pick-up=0.5" in said
+    checked = run("check", for_anything / "model", for_anything / "complete.parquet", "--particles", 4)
+    assert "half of the events are hidden, as --missing does not say which" in checked
+
+
+def test_training_for_certain_missing_events_starts_from_the_smoother_for_anything(for_anything, tmp_path):
+    shutil.copytree(for_anything, tmp_path, dirs_exist_ok=True)
+    complete = tmp_path / "complete.parquet"
+    train = ["smoother", tmp_path / "model", complete, "--dev", complete, "--epochs", 1]
+    assert "training starts from the smoother for anything in" in run(*train, "-m", "cause=1")
+    assert "cause=1, trained for cause=1\n" in impute(tmp_path, "-m", "cause=1")
+    assert "cause=1, trained for cause=1\n" in impute(tmp_path)
+    assert "trained for whatever goes missing and used for cause=0.9" in impute(tmp_path, "-m", "cause=0.9")
+    other = run(*train, "-m", "cause=0.9", "--mixing", 2)
+    assert "training starts from" not in other
+    assert "had finished" in run(*train)
+
+
+def test_a_model_alone_can_be_fitted_and_given_a_smoother_later(folder):
+    run("fit", folder / "complete.parquet", "-o", folder / "alone", "--model-only", *QUICK)
+    assert not (folder / "alone" / SMOOTHER).exists()
+    run("smoother", folder / "alone", folder / "complete.parquet", "--epochs", 1)
+    assert rd.load_proposal(folder / "alone" / SMOOTHER).missingness.kind == "anything"

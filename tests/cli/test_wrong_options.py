@@ -90,9 +90,10 @@ WRONG: dict[str, dict[str, object]] = {
     "describe": {**FILE, **COLUMNS},
     "fit": {
         **FILE, **FOLDER, **KIND, **TRAINING, **COLUMNS, **MISSING,
-        **{f"-m 0.5 {words}": text for words, text in SMOOTHER.items()},
-        "--mixing 8": "--mixing is for the smoother: give --missing too",
-        "--learn-from data": "--learn-from is for the smoother: give --missing too",
+        **SMOOTHER,
+        "--model-only --mixing 8": "--mixing is for the smoother: leave out one of --mixing and --model-only",
+        "--model-only --learn-from data": "--learn-from is for the smoother: leave out one of",
+        "--model-only -m 0.5": "--missing is for the smoother: leave out one of",
     },
     "smoother": {
         **MODEL, **FILE, **TRAINING, **COLUMNS, **MISSING, **SMOOTHER,

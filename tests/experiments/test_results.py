@@ -57,9 +57,9 @@ def test_distances_and_log_q_are_those_of_the_package(findings):
     run, cell = findings.run, ("flights", "rho-0.5")
     observed, missing = pair_of(run, *cell)
     smoother = rd.load_proposal(run.model("flights", "ours-rho-0.5"))
-    posterior = rd.impute(observed, smoother, particles=6)
-    expected = [transport_score(missing, posterior.consensus(cost), cost).distance_by_stream for cost in COSTS]
-    np.testing.assert_allclose(findings.decoded(*cell, "smoothing", 6).distance, expected, rtol=1e-4)
+    posterior = rd.impute(observed[:10], smoother, particles=6)  # a chunk: its streams choose the ensemble together
+    expected = [transport_score(missing[:10], posterior.consensus(cost), cost).distance_by_stream for cost in COSTS]
+    np.testing.assert_allclose(findings.decoded(*cell, "smoothing", 6).distance[:, :10], expected, rtol=1e-4)
     log_q = findings.result("log-q/flights.rho-0.5")["smoothing"]
     np.testing.assert_allclose(log_q, log_probs(smoother, observed, missing), rtol=1e-4, atol=1e-4)
 

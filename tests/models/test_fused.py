@@ -35,7 +35,7 @@ def scan_inputs() -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
 def both_ways() -> list[tuple[type, type]]:
     from retrodict.models.ctlstm_graphs import Fused, Graphed
 
-    return [(Plain, Fused)] + ([] if INTERPRETED else [(Plain, Graphed)])
+    return [(Plain(), Fused)] + ([] if INTERPRETED else [(Plain(), Graphed)])
 
 
 def test_a_scan_and_its_gradient():
@@ -60,9 +60,9 @@ def test_recordings_are_used_again_and_do_not_mix():
     second = Graphed.forward(gates[:39].clone(), by_hidden, gaps[:39])
     for length, ours in ((37, first), (39, second)):
         grads = tuple(random(length, B, D, seed=10 + i) for i in range(5))
-        theirs = Plain.forward(gates[:length].clone(), by_hidden, gaps[:length])
+        theirs = Plain().forward(gates[:length].clone(), by_hidden, gaps[:length])
         torch.testing.assert_close(ours.hidden, theirs.hidden, rtol=1e-6, atol=1e-9)
-        expected = Plain.backward(theirs, by_hidden, gaps[:length], grads)
+        expected = Plain().backward(theirs, by_hidden, gaps[:length], grads)
         torch.testing.assert_close(
             Graphed.backward(ours, by_hidden, gaps[:length], grads), expected, rtol=1e-6, atol=1e-9
         )
@@ -87,7 +87,7 @@ def test_recordings_outlive_the_first_and_cleared_workspaces(monkeypatch):
     def check(N: int) -> None:
         grads = tuple(random(N, B, D, seed=10 + i, dtype=single) for i in range(5))
         found = []
-        for way in (Plain, ctlstm_graphs.Graphed):
+        for way in (Plain(), ctlstm_graphs.Graphed):
             scanned = way.forward(gates[:N].clone(), by_hidden, gaps[:N])
             found.append((scanned.hidden, way.backward(scanned, by_hidden, gaps[:N], grads)))
         for one, two in zip(*found, strict=True):

@@ -11,7 +11,8 @@ from retrodict.events.stream import EventStream
 from retrodict.events.stream_set import StreamSet
 from retrodict.models import NeuralHawkes
 from retrodict.models.ctlstm import Cells, ContinuousTimeLSTM, hidden_at
-from retrodict.models.ctlstm_project import project
+from retrodict.models.ctlstm_project import project, states
+from retrodict.models.ctlstm_scan import Plain
 from retrodict.models.quadrature import GaussLegendre
 from retrodict.models.simulate import simulate
 from tests.conftest import random_neural_hawkes
@@ -65,6 +66,26 @@ def test_scan_gradients_by_finite_differences():
     assert torch.autograd.gradcheck(run, inputs)
 
 
+@pytest.mark.parametrize("lengths", [[6, 4, 4, 1], [1, 4, 2, 3], [2, 2, 2, 2]])
+def test_streams_of_several_lengths_cost_no_padding_and_are_read_the_same(lengths):
+    """What follows a stream's last input is undefined, and no gradient comes from it."""
+    torch.manual_seed(1)
+    lstm = ContinuousTimeLSTM(4, 3).double()
+    types, gaps = torch.randint(4, (6, 4)), torch.rand(6, 4, dtype=torch.float64)
+    real = (torch.arange(6)[:, None] < torch.tensor(lengths))[..., None]
+    found = []
+    for given in (None, torch.tensor(lengths)):
+        cells, hidden = lstm.scan(types, gaps, given)
+        fields = [torch.where(real, field, 0.0) for field in (*cells, hidden)]
+        loss = sum((field * (i + 1)).sin().sum() for i, field in enumerate(fields))
+        found.append((*fields, *torch.autograd.grad(loss, list(lstm.parameters()))))
+    for plain, packed in zip(*found, strict=True):
+        torch.testing.assert_close(packed, plain, rtol=1e-12, atol=1e-12)
+    rows = Plain(torch.tensor(lengths)).rows
+    assert sum(rows) == sum(lengths) or sorted(lengths, reverse=True) != lengths
+    assert len(rows) == max(lengths)
+
+
 class _Scan(torch.nn.Module):
     def __init__(self, lstm):
         super().__init__()
@@ -83,6 +104,8 @@ def test_projection_and_its_gradients():
     spread = Cells(*(f[:, None] for f in cells))
     torch.testing.assert_close(project(cells, elapsed, readout), hidden_at(spread, elapsed) @ readout.t())
     assert torch.autograd.gradcheck(lambda *a: project(Cells(*a[:4]), elapsed, a[4]), (*fields, readout))
+    with torch.no_grad():
+        torch.testing.assert_close(states(cells, elapsed), hidden_at(spread, elapsed))
 
 
 def test_the_time_unit_does_not_matter():

@@ -17,7 +17,7 @@ from tests.models.test_golden import golden, load_lstm  # noqa: F401
 def smoother(golden):  # noqa: F811
     model, streams, files = golden
     hidden, K = int(files["Dback"]), model.num_types
-    proposal = Smoothing(model, ByType(1.0), hidden, mixing=0)
+    proposal = Smoothing(model, ByType(1.0), hidden, mixing=0, told=False)
     load_lstm(proposal.lstm, files, "r2l.", hidden, [*range(K), K + 1])
     with torch.no_grad():
         back = torch.as_tensor(files["weights/r2l.hidden_lambda_back.weight"].astype(np.float64))

@@ -13,6 +13,7 @@ import retrodict as rd
 from retrodict.models.base import Model
 from retrodict.models.quadrature import Stratified
 from retrodict.proposals import base
+from retrodict.proposals.mixing import mix
 from tests.checks import bounds_hold, gradients_are_those_of_finite_differences, weights_are_those_of_the_particles
 from tests.conftest import KINDS, example_model, random_neural_hawkes
 
@@ -42,8 +43,9 @@ def softplus(x):
 class PlainLstm:
     """The continuous-time LSTM in NumPy, one event at a time."""
 
-    def __init__(self, lstm, boundary: int, scale: float) -> None:
+    def __init__(self, lstm, boundary: int, scale: float, by_rates=0.0) -> None:
         self.W, self.U, self.d = (x.detach().numpy() for x in (lstm.by_type, lstm.by_hidden, lstm.bias))
+        self.d = self.d + by_rates
         size = len(self.U)
         self.start = self.target = self.decay = self.output = np.zeros(size)
         self.scale = scale
@@ -74,7 +76,10 @@ def plain_log_prob(proposal, observed: rd.EventStream, missing: rd.EventStream) 
     past = PlainLstm(model.lstm, model.num_types, float(model.time_scale))
     total, last = 0.0, 0.0
     for time, is_missing, kind in [*events, (observed.end, 0, -1)]:
-        future = PlainLstm(proposal.lstm, model.num_types, float(proposal.time_scale))
+        rates = np.concatenate([rho, rho])
+        inputs = [rates, *(np.log(x + 0.02) / np.log(0.02) for x in (rates, 1 - rates))]
+        told = np.concatenate(inputs) @ proposal.by_rate.detach().numpy()
+        future = PlainLstm(proposal.lstm, model.num_types, float(proposal.time_scale), told)
         edge = observed.end
         for t, k in [(t, k) for t, k in observed if t >= time][::-1]:
             future.read(k, edge - t)
@@ -110,7 +115,7 @@ def test_log_q_is_that_of_the_formula():
 def test_log_q_follows_from_the_rates(kind):
     """For every model: ``rates``, which the sampler uses, and ``log_prob`` are the same proposal."""
     observed, _, proposal = mixing_case(kind)
-    posterior = rd.impute(observed, proposal, particles=20, resample=None, seed=3)
+    posterior = rd.impute(observed, proposal, particles=20, resample=None, seed=3, engine="torch")
     weights_are_those_of_the_particles(posterior, observed, proposal)
 
 
@@ -119,6 +124,18 @@ def test_log_q_follows_from_the_rates(kind):
 def test_bounds_hold_for_random_states_and_segments(kind, dtype):
     observed, _, proposal = mixing_case(kind, streams=50, dtype=dtype)
     bounds_hold(proposal, observed, rows=20_000, points=17, tightness=0.6)
+
+
+def test_mixing_and_its_gradients():
+    """As autograd has it for the plain formula, for features that ask for a gradient and for features that do not."""
+    torch.manual_seed(3)
+    shapes = ((2, 5, 3 + 4), (2, 5, 6), (4, 6), (4,), (3, 4))
+    inputs = tuple(torch.randn(*shape, dtype=torch.float64, requires_grad=True) for shape in shapes)
+    both, past, weight, bias, readout = inputs
+    plain = both[..., :3] + torch.tanh(past @ weight.t() + bias + both[..., 3:]) @ readout.t()
+    torch.testing.assert_close(mix(*inputs), plain)
+    assert torch.autograd.gradcheck(mix, inputs)
+    assert torch.autograd.gradcheck(mix, (both, past.detach(), weight, bias, readout))
 
 
 def test_units_that_say_nothing_leave_the_plain_smoother():
@@ -140,8 +157,8 @@ def test_the_papers_form_computes_no_features():
         torch.manual_seed(1)
         proposals.append(rd.Smoothing(model, mechanism, 6, mixing))
     first, mixed = proposals
-    assert first.config() == {"hidden_size": 6, "mixing": 0}
-    assert mixed.config() == {"hidden_size": 6, "mixing": 3}
+    assert first.config() == {"hidden_size": 6, "mixing": 0, "told": True}
+    assert mixed.config() == {"hidden_size": 6, "mixing": 3, "told": True}
     for name, weight in first.state_dict().items():
         assert torch.equal(weight, mixed.state_dict()[name])
     observed, missing = mechanism.censor(rd.simulate(model, 3, end=3.0, seed=1))

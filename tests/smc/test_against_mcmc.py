@@ -47,7 +47,7 @@ def test_counts_and_evidence_agree_with_mcmc(case, kind, sampler, engine):
     proposal = Filtering(model, mechanism)
     if kind == "smoothing":
         torch.manual_seed(0)
-        proposal = Smoothing(model, mechanism, 6, mixing=0)
+        proposal = Smoothing(model, mechanism, 6, mixing=0, told=False)
         torch.nn.init.normal_(proposal.readout, std=0.4)
     runs = 40
     copies = StreamSet(

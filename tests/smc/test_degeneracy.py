@@ -15,6 +15,7 @@ from retrodict.events.stream_set import StreamSet
 from retrodict.missingness import ByType
 from retrodict.models.simulate import simulate
 from retrodict.proposals import Filtering
+from retrodict.smc import decision
 from retrodict.smc.impute import impute
 from tests.conftest import random_neural_hawkes
 from tests.smc.test_exact import CASES, _random_smoothing, golden_case
@@ -94,6 +95,36 @@ def test_halves_are_the_islands_with_weights_of_their_own():
     families = 1 / (shares[:, :1] ** 2 / first.families[:, 0] + shares[:, 1:] ** 2 / second.families[:, 0])
     np.testing.assert_allclose(posterior.full.effective_families, families)
     np.testing.assert_allclose(posterior.lagged.weights, 1 / 20)
+
+
+def test_expected_counts_of_halves_are_those_of_the_halves():
+    model, mechanism = random_neural_hawkes(seed=4), ByType(0.5)
+    observed, _ = mechanism.censor(simulate(model, 5, end=6.0, seed=1), seed=1)
+    guesses = impute(observed, Filtering(model, mechanism), particles=30, seed=2, islands=3).full
+    found = guesses.expected_counts_of_halves(observed)
+    for half, counts in zip(guesses.halves(), found, strict=True):
+        np.testing.assert_array_equal(counts, half.expected_counts(observed))
+    np.testing.assert_allclose(guesses.expected_counts(observed).sum(), (guesses.weights * guesses.counts()).sum())
+
+
+def test_a_sample_of_streams_chooses_what_to_decode_whatever_their_order(monkeypatch):
+    model, mechanism = random_neural_hawkes(seed=4), ByType(0.5)
+    observed, _ = mechanism.censor(simulate(model, 12, end=6.0, seed=1), seed=1)
+    proposal, asked = Filtering(model, mechanism), []
+    monkeypatch.setattr(decision, "JUDGED", 5)
+    cross_fit = decision._cross_fit
+    monkeypatch.setattr(decision, "_cross_fit", lambda p, *_: asked.append(p.observed.ids) or cross_fit(p, *_))
+    posterior, turned = (impute(streams, proposal, 40, seed=2) for streams in (observed, observed[::-1]))
+    done = []
+    ours, theirs = posterior.consensus(3.0, progress=done.append), turned.consensus(3.0)
+    assert done[-1] == 12
+    assert [len(ids) for ids in asked] == [5, 5]
+    assert set(asked[0]) == set(asked[1])
+    assert ours.num_events > 0
+    assert list(ours) == list(theirs)[::-1]
+    decided = posterior.decide([3.0])[0]
+    assert decided.streams == ours
+    assert len(decided.risk) == 12
 
 
 def test_a_set_without_streams_is_imputed():

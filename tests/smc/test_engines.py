@@ -202,6 +202,7 @@ def test_runaway_particles_are_reported():
     [
         ("double", {}, "single precision"),
         ("another kind", {}, "not Other"),
+        ("a user's rates", {}, "mechanisms that depend on time and on After alone, not "),
         (None, {"integral": rd.MonteCarlo(1)}, "by Gauss-Legendre quadrature, not MonteCarlo"),
     ],
 )
@@ -209,6 +210,8 @@ def test_what_an_engine_refuses_it_says(change, options, why):
     observed, proposal = neural_case(smooth=True, streams=2)
     if change == "double":
         proposal = proposal.double()
+    if change == "a user's rates":
+        proposal = rd.Filtering(proposal.model, rd.Custom(lambda t, context: 0.5 + 0.0 * t, bound=0.5))
     if change == "another kind":
         proposal.__class__ = type("Other", (rd.Smoothing,), {})
     with pytest.raises(rd.ModelError, match=why):

@@ -116,7 +116,7 @@ def test_hawkes_posteriors_are_the_exact_ones(name, kind, sampler, form, engine)
 
 def _random_smoothing(model, mechanism) -> Smoothing:
     torch.manual_seed(0)
-    proposal = Smoothing(model, mechanism, 6, mixing=0)
+    proposal = Smoothing(model, mechanism, 6, mixing=0, told=False)
     torch.nn.init.normal_(proposal.readout, std=0.3)
     return proposal
 
@@ -126,7 +126,7 @@ def test_a_type_that_happens_only_after_others(engine):
     """A base rate of zero, with a smoother: bounds stay numbers, and sampling ends."""
     model = Hawkes([0.4, 0.0], [[0.2, 0.6], [0.1, 0.2]], 2.0)
     torch.manual_seed(0)
-    smoothing = Smoothing(model, ByType([0.0, 1.0]), 5, mixing=0)
+    smoothing = Smoothing(model, ByType([0.0, 1.0]), 5, mixing=0, told=False)
     torch.nn.init.normal_(smoothing.readout, std=1.5)
     observed = StreamSet([EventStream([1.0, 2.0], [0, 0], end=3.0, id=i) for i in range(3)], types=["0", "1"])
     posterior = impute(observed, smoothing, particles=50, seed=1, engine=engine)

@@ -120,7 +120,8 @@ def test_with_families_enough_nothing_lags_and_with_none_segments_stand_alone(ru
     np.testing.assert_array_equal(reach[inside], np.broadcast_to(np.arange(reach.shape[1]), reach.shape)[inside])
 
 
-def test_threads_and_batches_change_nothing():
+def test_threads_and_batches_change_nothing(monkeypatch):
+    monkeypatch.setattr("retrodict.smc.threads._LITTLE", 1000)
     model, mechanism = rd.Hawkes([0.5, 0.3], [[0.3, 0.5], [0.2, 0.3]], 3.0), rd.ByType([0.5, 0.4])
     observed, _ = mechanism.censor(rd.simulate(model, 24, end=12.0, seed=3), seed=3)
     filtering, before = rd.Filtering(model, mechanism), torch.get_num_threads()
@@ -128,7 +129,7 @@ def test_threads_and_batches_change_nothing():
         torch.set_num_threads(4)
         together = rd.impute(observed, filtering, 400, seed=5)
         torch.set_num_threads(1)
-        apart = rd.impute(observed[::-1], filtering, 400, seed=5, rows=400)
+        apart = rd.impute(observed[::-1], filtering, 400, seed=5, rows=1200)
     finally:
         torch.set_num_threads(before)
     for i in range(24):
@@ -136,3 +137,8 @@ def test_threads_and_batches_change_nothing():
             together.lagged.of(together.observed, i), apart.lagged.of(apart.observed, 23 - i), strict=True
         ):
             assert ours == theirs
+    np.testing.assert_array_equal(together.full.event_times, apart.full.of_streams(np.arange(24)[::-1]).event_times)
+    np.testing.assert_array_equal(together.full.weights, apart.full.weights[::-1])
+    np.testing.assert_array_equal(together.diagnostics.resamplings, apart.diagnostics.resamplings[::-1])
+    np.testing.assert_array_equal(together.expected_count("0", 2.0, 9.0), apart.expected_count("0", 2.0, 9.0)[::-1])
+    assert (together.chosen is together.full) == (apart.chosen is apart.full)

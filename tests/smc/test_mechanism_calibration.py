@@ -14,11 +14,12 @@ from scipy import stats
 
 from retrodict.events.stream import EventStream
 from retrodict.events.stream_set import StreamSet
-from retrodict.missingness import After, ByType, Custom, Missingness, ReportingDelay, TimeVarying, Windows
+from retrodict.missingness import After, Anything, ByType, Custom, Missingness, ReportingDelay, TimeVarying, Windows
 from retrodict.models.simulate import simulate
 from retrodict.proposals import Filtering, Smoothing
 from retrodict.smc.guesses import Guesses
 from retrodict.smc.impute import impute
+from retrodict.train.fitting import fit
 from tests.conftest import example_model
 from tests.missingness.examples import contextual
 from tests.smc.test_calibration import DRAWS, END, ranks
@@ -33,21 +34,29 @@ MECHANISMS: dict[str, Missingness] = {
     "after": After(["0", "1"], 0.5, rates=0.9, otherwise=0.2),
     "contextual": contextual(seed=3, blind=False, spread=3.0),
     "several": ByType(0.2) * Windows([(1.0, 1.5)]) * After("2", 0.5, rates={"1": 0.9}),
+    "anything": Anything().redrawn(7),
     "custom": Custom(lambda t, context: 0.45 * (1 + torch.cos(3 * t)), bound=0.9),
 }
 
 
-def p_values(mechanism: Missingness, smooth: bool, taken_for: Missingness | None = None) -> np.ndarray:
-    """One p-value a quantity; streams start at different times. ``taken_for`` is what imputation believes instead."""
+def p_values(
+    mechanism: Missingness, smooth: bool, taken_for: Missingness | None = None, trained: int = 0
+) -> np.ndarray:
+    """One p-value a quantity; streams start at different times. ``taken_for`` is what imputation believes instead.
+
+    A smoother may be ``trained`` for some epochs, for any mechanism.
+    """
     model = example_model("hawkes")
     drawn = simulate(model, STREAMS, end=END, seed=21)
     observed, missing = mechanism.censor(_spread(drawn, 1), seed=22)
     proposal = Filtering(model, taken_for or mechanism)
     if smooth:
         torch.manual_seed(5)
-        proposal = Smoothing(model, mechanism, 6)
+        proposal = Smoothing(model, hidden_size=6)  # for whatever is given to it
         torch.nn.init.normal_(proposal.readout, std=0.3)
-    posterior = impute(observed, proposal, particles=100, seed=23, ess_threshold=0.7)
+        if trained:
+            fit(proposal, drawn[:100], drawn[100:120], epochs=trained, progress=False)
+    posterior = impute(observed, proposal, 100, 23, ess_threshold=0.7, missing=taken_for or mechanism)
     by_rate = _ranks_of_log_prob(mechanism, posterior, observed, missing)
     # Ranks are those of times since the start.
     shifted = [
@@ -88,7 +97,8 @@ def _by_type(mechanism: Missingness) -> ByType:
 
 @pytest.mark.parametrize("name", MECHANISMS)
 def test_ranks_are_uniform(name, record_property):
-    values = p_values(MECHANISMS[name], smooth=name in ("windows", "contextual"))
+    smooth = name in ("windows", "contextual", "anything")
+    values = p_values(MECHANISMS[name], smooth, trained=2 if name == "anything" else 0)
     record_property("p_values", [round(float(v), 3) for v in values])
     assert values.min() > 1e-3, values
 

@@ -18,6 +18,7 @@ from retrodict.events.batch import make_batch
 from retrodict.events.stream import EventStream
 from retrodict.events.stream_set import StreamSet
 from retrodict.missingness import After, ByType, Contextual, Either, Missingness, ReportingDelay, TimeVarying, Windows
+from retrodict.missingness.pieces import of_time
 from retrodict.models import Hawkes, Poisson
 from retrodict.models.simulate import simulate
 from retrodict.proposals import Filtering, Smoothing
@@ -26,9 +27,20 @@ from retrodict.smc import sampler
 from retrodict.smc.impute import impute
 from retrodict.smc.particles import Particles
 from retrodict.train.divergence import exclusive
+from tests.conftest import compiled
 from tests.missingness.examples import END, EXAMPLES, START, TYPES, Example
 from tests.smc.reversible_jump import AFTER, DELAY, NETWORK, SEVERAL, TABLE, WINDOW, log_joint, reversible_jump
 
+# Every mechanism with every engine that takes it.
+each_case = pytest.mark.parametrize(
+    ("name", "engine"),
+    [
+        pytest.param(name, engine, marks=needs)
+        for name, example in EXAMPLES.items()
+        for engine, needs in (("torch", ()), ("native", compiled))
+        if engine == "torch" or of_time(example.mechanism.bind(TYPES)) is not None
+    ],
+)
 RATES = np.array([1.0, 0.5, 2.0])
 GRID = np.linspace(0, END - START, 60_001)[:-1] + (END - START) / 120_000
 
@@ -61,22 +73,22 @@ def exact_evidence(example: Example, stream: EventStream) -> float:
     return seen - sum(RATES[k] * (1 - example.rate(k, times, stream)) @ weights for k in range(3))
 
 
-@pytest.mark.parametrize("name", EXAMPLES)
-def test_poisson_weights_are_equal_and_the_evidence_is_exact(name):
+@each_case
+def test_poisson_weights_are_equal_and_the_evidence_is_exact(name, engine):
     example = EXAMPLES[name]
     observed = observed_streams(example)
-    posterior = impute(observed, Filtering(Poisson(RATES), example.mechanism), particles=50)
+    posterior = impute(observed, Filtering(Poisson(RATES), example.mechanism), particles=50, engine=engine)
     np.testing.assert_allclose(posterior.all_weights, 1 / 50, rtol=0, atol=1e-5)
     expected = [exact_evidence(example, stream) for stream in observed]
     np.testing.assert_allclose(posterior.log_evidence, expected, rtol=0, atol=1e-6)
 
 
-@pytest.mark.parametrize("name", EXAMPLES)
-def test_poisson_missing_events_are_an_inhomogeneous_poisson_process(name):
+@each_case
+def test_poisson_missing_events_are_an_inhomogeneous_poisson_process(name, engine):
     """Counts by type are Poisson with mean ∫ rho_k lambda_k, and times have that density; level 0.001 each."""
     example = EXAMPLES[name]
-    observed = observed_streams(example, 1)
-    posterior = impute(observed, Filtering(Poisson(RATES), example.mechanism), particles=1500, resample=None)
+    observed, proposal = observed_streams(example, 1), Filtering(Poisson(RATES), example.mechanism)
+    posterior = impute(observed, proposal, particles=1500, resample=None, engine=engine)
     for i in range(len(observed)):
         for k in range(3):
             rate = RATES[k] * example.rate(k, GRID, observed[i])
@@ -97,15 +109,14 @@ def test_poisson_missing_events_are_an_inhomogeneous_poisson_process(name):
             assert stats.kstest(np.interp(times, GRID, cdf), "uniform").pvalue > 1e-3, (i, k)
 
 
-@pytest.mark.parametrize("name", EXAMPLES)
-def test_inversion_has_an_unbiased_evidence(name):
+@each_case
+def test_inversion_has_an_unbiased_evidence(name, engine):
     """A stream with a long gap: the interpolant is far from the rates, and weights make up for it. Level 0.001."""
     example = EXAMPLES[name]
     times, types = np.array([10.2, 10.6, 10.9]), np.array([0, 1, 1])
     copies = StreamSet([EventStream(times, types, START, END, str(i)) for i in range(20)], types=TYPES)
-    posterior = impute(
-        copies, Filtering(Poisson(RATES), example.mechanism), particles=200, sampler="inversion", resample=None
-    )
+    options = {"particles": 200, "sampler": "inversion", "resample": None, "engine": engine}
+    posterior = impute(copies, Filtering(Poisson(RATES), example.mechanism), **options)
     ratios = np.exp(posterior.log_evidence - exact_evidence(example, copies[0]))
     assert abs(ratios.mean() - 1) < 3.9 * ratios.std() / math.sqrt(20) + 1e-6
 
@@ -141,20 +152,20 @@ def test_integrals_across_jumps_are_noticed(monkeypatch):
     """The tests above can fail: one rule over the whole of a piece, whatever happens in it."""
     monkeypatch.setattr(Windows, "breaks", Missingness.breaks)
     with pytest.raises(AssertionError, match="Mismatched elements"):
-        test_poisson_weights_are_equal_and_the_evidence_is_exact("windows")
+        test_poisson_weights_are_equal_and_the_evidence_is_exact("windows", "torch")
 
 
 def test_a_bound_that_is_too_low_is_noticed(monkeypatch):
     bound = Windows.bound
     monkeypatch.setattr(Windows, "bound", lambda self, *interval: 0.5 * bound(self, *interval))
     with pytest.raises(AssertionError):
-        test_poisson_missing_events_are_an_inhomogeneous_poisson_process("windows")
+        test_poisson_missing_events_are_an_inhomogeneous_poisson_process("windows", "torch")
 
 
 def test_an_interpolant_blind_to_jumps_is_noticed(monkeypatch):
     monkeypatch.setattr(sampler, "Varying", lambda *_: None)
     with pytest.raises(AssertionError):
-        test_inversion_has_an_unbiased_evidence("narrow window")
+        test_inversion_has_an_unbiased_evidence("narrow window", "torch")
 
 
 def histories_agree(mechanism: Missingness) -> bool:
@@ -170,7 +181,7 @@ def histories_agree(mechanism: Missingness) -> bool:
         patch.setattr(sampler.SequentialMonteCarlo, "run", look)
         copies = StreamSet([EventStream(SEEN.times, SEEN.types, end=SEEN.end, id=i) for i in range(5)], types=TYPES)
         proposal = Filtering(Hawkes(BASE, EXCITATION, DECAY).double(), mechanism)
-        posterior = impute(copies, proposal, particles=40, seed=1, ess_threshold=1.0)
+        posterior = impute(copies, proposal, particles=40, seed=1, ess_threshold=1.0, engine="torch")
     assert posterior.diagnostics.resamplings.min() >= 3
     complete = []
     for z in (z for i in range(5) for z in posterior.particles(i)):
@@ -241,17 +252,19 @@ def case(request):
     return mechanism, chains, log_joint(*arrays, *seen, how, np.array(numbers, dtype=float))
 
 
-def z_scores(mechanism, chains, alone, smooth: bool, sampler: str) -> np.ndarray:
+def z_scores(mechanism, chains, alone, engine: str, mixing: int | None, sampler: str) -> np.ndarray:
     """How many standard errors evidence and counts by type and half are off those of the chains."""
     model = Hawkes(BASE, EXCITATION, DECAY).double()
     proposal = Filtering(model, mechanism)
-    if smooth:
+    if mixing is not None:
         torch.manual_seed(0)
-        proposal = Smoothing(model, mechanism, 6, mixing=0)
+        proposal = Smoothing(model, mechanism, 6, mixing=mixing, told=False)
         torch.nn.init.normal_(proposal.readout, std=0.4)
+        if mixing:
+            torch.nn.init.normal_(proposal.mix.readout.weight, std=0.3)
     runs = 40
     copies = StreamSet([EventStream(SEEN.times, SEEN.types, end=SEEN.end, id=i) for i in range(runs)], types=TYPES)
-    posterior = impute(copies, proposal, particles=300, seed=7, sampler=sampler, ess_threshold=0.9)
+    posterior = impute(copies, proposal, particles=300, seed=7, sampler=sampler, ess_threshold=0.9, engine=engine)
     assert posterior.diagnostics.resamplings.sum() > 0
     evidence = np.exp(posterior.log_evidence)
     share, root = evidence / evidence.mean(), math.sqrt(len(chains.empty))
@@ -269,9 +282,20 @@ def z_scores(mechanism, chains, alone, smooth: bool, sampler: str) -> np.ndarray
     return np.array(scores)
 
 
-@pytest.mark.parametrize(("smooth", "sampler"), [(False, "inversion"), (True, "thinning")])
-def test_hawkes_posteriors_agree_with_mcmc(case, smooth, sampler, record_property):
+@pytest.mark.parametrize(
+    ("engine", "mixing", "sampler"),
+    [
+        ("torch", None, "inversion"),
+        ("torch", 0, "thinning"),
+        pytest.param("native", None, "inversion", marks=compiled),
+        pytest.param("native", 0, "thinning", marks=compiled),
+        pytest.param("native", 5, "thinning", marks=compiled),
+    ],
+)
+def test_hawkes_posteriors_agree_with_mcmc(case, engine, mixing, sampler, record_property):
     """Evidence and six counts within 3 standard errors of the difference."""
-    scores = z_scores(*case, smooth, sampler)
+    if engine == "native" and of_time(case[0].bind(TYPES)) is None:
+        pytest.skip("the torch engine alone takes this mechanism")
+    scores = z_scores(*case, engine, mixing, sampler)
     record_property("z_scores", [round(float(z), 2) for z in scores])
     assert np.abs(scores).max() < 3, scores

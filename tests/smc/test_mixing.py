@@ -21,7 +21,7 @@ MODELS = {"hawkes": MODEL, "neural": random_neural_hawkes(num_types=2, hidden_si
 
 def random_mixing(model, mechanism, std: float = 0.4) -> rd.Smoothing:
     torch.manual_seed(3)
-    proposal = rd.Smoothing(model, mechanism, 5, mixing=6)
+    proposal = rd.Smoothing(model, mechanism, 5, mixing=6, told=False)
     torch.nn.init.normal_(proposal.readout, std=0.3)
     for weight in (proposal.mix.past.weight, proposal.mix.future.weight):
         torch.nn.init.normal_(weight, std=2.0)
@@ -44,8 +44,6 @@ def case(request) -> tuple[rd.Model, rd.EventStream, float, float]:
 @pytest.mark.parametrize("resample", [None, "multinomial", "systematic"])
 def test_the_evidence_of_400_small_runs_averages_to_the_truth(resample, sampler, engine, case):
     model, stream, truth, error = case
-    if engine == "native" and model is MODELS["hawkes"]:
-        pytest.skip("the native engine mixes for neural models")
     options = {"particles": 10, "seed": 6, "resample": resample, "sampler": sampler, "ess_threshold": 0.9, "islands": 1}
     options["engine"] = engine
     runs = rd.impute(copies(stream, 400), random_mixing(model, MISSING), **options)
@@ -66,21 +64,20 @@ def test_a_bound_that_is_too_low_is_noticed(case, monkeypatch):
     assert abs(values.mean() - truth) > 5 * values.std() / 20
 
 
+@each_engine
 @pytest.mark.parametrize("sampler", ["thinning", "inversion"])
 @pytest.mark.parametrize("name", CASES)
-def test_hawkes_posteriors_are_the_exact_ones(name, sampler):
+def test_hawkes_posteriors_are_the_exact_ones(name, sampler, engine):
     """Evidence and expected counts by type and window over 24 runs, all within 3.3 standard errors."""
     model, mechanism, observed, exact = golden_case(name)
     proposal = random_mixing(model, mechanism, std=0.2)
-    posterior = rd.impute(observed, proposal, particles=400, seed=5, sampler=sampler)
+    posterior = rd.impute(observed, proposal, particles=400, seed=5, sampler=sampler, engine=engine)
     posterior_is_exact(posterior, model.num_types, exact)
 
 
-@pytest.mark.parametrize(("name", "kind"), [("native", "hawkes"), ("triton", "neural")])
-def test_engines_that_do_not_mix_say_so_and_another_is_used(name, kind, monkeypatch):
-    if name == "triton":
-        monkeypatch.setenv("TRITON_INTERPRET", "1")
-    proposal = random_mixing(MODELS[kind], MISSING)
-    assert "does not mix past and future" in (ENGINES[name].refuses(proposal, Options(5)) or "")
+def test_no_engine_refuses_to_mix(monkeypatch):
+    monkeypatch.setenv("TRITON_INTERPRET", "1")
+    proposal = random_mixing(MODELS["neural"], MISSING)
+    assert [engine.refuses(proposal, Options(5)) for engine in ENGINES.values()] == [None] * len(ENGINES)
     streams = rd.StreamSet([rd.EventStream([1.0], [0], end=2.0)], types=["0", "1"])
     assert len(rd.impute(streams, proposal, particles=5)) == 1

@@ -19,7 +19,7 @@ from retrodict.errors import ModelError, RunawayError
 from retrodict.events.batch import make_batch
 from retrodict.events.stream import EventStream
 from retrodict.events.stream_set import StreamSet
-from retrodict.missingness import ByType
+from retrodict.missingness import ByType, Missingness
 from retrodict.models import Hawkes, NeuralHawkes, Poisson
 from retrodict.models.quadrature import MonteCarlo
 from retrodict.models.simulate import simulate
@@ -363,12 +363,11 @@ def test_pieces_are_integrated_to_five_digits():
             assert (got - exact).abs().max() < 1e-5
 
 
-class _Other(ByType):
-    """Not quite the mechanism the engine knows."""
+class _Other(Missingness):
+    """A mechanism that says nothing of what it depends on."""
 
-    def bind(self, types, unit=None):
-        self.vector = torch.full((len(types),), 0.5, dtype=torch.float64)
-        return self
+    def rates(self, t, context=None):
+        return torch.full((*t.shape, 3), 0.5, dtype=torch.float64)
 
 
 def test_what_it_does_not_take_is_refused_in_words():
@@ -378,7 +377,8 @@ def test_what_it_does_not_take_is_refused_in_words():
     cases = [
         (Filtering(HAWKES, HIDDEN), options, "neural Hawkes models"),
         (Filtering(random_neural_hawkes(), missing), options, "float32"),
-        (Filtering(model, _Other(0.5)), options, "by type"),
+        (Filtering(model, _Other()), options, "last trigger"),
+        (Smoothing(model, missing, 6, mixing=1025), options, "1,024 mixing units"),
         (Filtering(model, missing), Options(integral=MonteCarlo(1)), "quadrature"),
         (Filtering(model, missing), Options(sampler=Thinning()), "inversion"),
         (Filtering(model, missing), Options(scheme=lambda w, u: u), "scheme"),

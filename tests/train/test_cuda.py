@@ -13,14 +13,15 @@ from tests.conftest import random_neural_hawkes
 pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="no GPU here")
 
 
-@pytest.mark.parametrize("mixing", [0, 5])
-def test_a_smoother_trains_to_about_the_same(tmp_path, mixing):
+@pytest.mark.parametrize(("missing", "mixing"), [(rd.ByType(0.5), 0), (rd.ByType(0.5), 5), (None, 5)])
+def test_a_smoother_trains_to_about_the_same(tmp_path, missing, mixing):
+    """For one mechanism, and for all."""
     model = random_neural_hawkes(seed=2).float()
     streams = rd.simulate(model, 60, end=3.0, seed=1)
     records = {}
     for device in ("cpu", "cuda"):
         torch.manual_seed(0)
-        proposal = rd.Smoothing(model, rd.ByType(0.5), 8, mixing)
+        proposal = rd.Smoothing(model, missing, 8, mixing)
         rd.fit(
             proposal,
             streams[:50],

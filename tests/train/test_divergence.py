@@ -198,6 +198,21 @@ def test_points_of_integrals_are_others_in_every_batch_and_the_same_again():
     assert first[0] == pytest.approx(first[1], rel=0.2)
 
 
+def test_a_batch_has_the_streams_with_most_observed_events_first():
+    """The right-to-left LSTM then reads no padding; each stream is there once, with its own events."""
+    model = random_neural_hawkes(seed=2)
+    streams = rd.simulate(model, 20, end=4.0, seed=1)
+    objective = Divergence(rd.Smoothing(model, rd.ByType(0.5), 4), streams, streams, learn_from="data", seed=3)
+    (index,) = objective.epoch_batches(20, 0, 0)
+    batch = objective.batch(index, 0)
+    observed = batch.observed.mask.sum(1)
+    assert len(set(observed.tolist())) > 3
+    assert (observed.diff() <= 0).all()
+    assert sorted(index) == list(range(20))
+    np.testing.assert_array_equal(batch.complete.mask.sum(1), streams.lengths[batch.index])
+    np.testing.assert_array_equal(observed + batch.missing.sum(1), streams.lengths[batch.index])
+
+
 def test_who_teaches_also_scores():
     """Where the model teaches, its streams are scored too, else the dev data; the run is known by the data given."""
     model = rd.Poisson([3.0])

@@ -97,11 +97,11 @@ def test_delays_are_learned_where_the_model_is_known(tmp_path):
     complete = rd.simulate(TRUTH, 100, end=10.0, seed=3)
     seen, _ = rd.ReportingDelay("exponential", mean=2.5).censor(complete, seed=4)
     start = rd.Filtering(TRUTH, rd.ReportingDelay("exponential", mean=1.5))
-    first = rd.learn_missing(start, seen, rounds=2, particles=10, directory=tmp_path)
-    learned = rd.learn_missing(start, seen, rounds=18, particles=10, directory=tmp_path)
+    first = rd.learn_missing(start, seen, rounds=2, particles=100, directory=tmp_path)
+    learned = rd.learn_missing(start, seen, rounds=18, particles=100, directory=tmp_path)
     assert learned.evidence[:2] == first.evidence  # it went on with what it found
     with pytest.raises(rd.TrainingError, match="holds another run"):
-        rd.learn_missing(start, seen[:50], rounds=3, particles=10, directory=tmp_path)
+        rd.learn_missing(start, seen[:50], rounds=3, particles=100, directory=tmp_path)
     assert len(learned.evidence) == 18
     means = list(learned.missing.config()["mean"].values())
     assert np.allclose(means, 2.5, atol=0.7), means

@@ -16,6 +16,7 @@ from retrodict.errors import RetrodictError, WriteError
 from retrodict.events.atomic import check_writable
 from retrodict.events.stream_set import StreamSet
 from retrodict.events.suspicion import refuse_unix_time
+from retrodict.missingness import Anything, ByType
 from retrodict.models import Model
 from retrodict.models.device import find_device
 from retrodict.proposals import Proposal
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
     from retrodict.evaluate.check import Check
 
 _PICTURES = (".png", ".pdf", ".svg")
+_SHARE_HIDDEN = 0.5  # where it is not said what goes missing
 _MOST_ON_DEV, _SHARE, _LEAST_SECONDS = 200, 0.1, 2.0
 
 
@@ -62,8 +64,8 @@ def check(
 ) -> None:  # fmt: skip
     """Check a model: hide events of complete streams, impute them, and compare with the truth.
 
-    Ends with a verdict: what to trust, what not, and what to do. Without a smoother and without --missing only the fit
-    of the model to complete streams is checked.
+    Ends with a verdict: what to trust, what not, and what to do. Without --missing a smoother for anything is
+    checked with half of the events hidden, and without a smoother only the fit of the model to complete streams is.
 
     [bold]Examples[/]
 
@@ -135,6 +137,9 @@ def on_dev(
     records = [fitted.training_record, fitted.model.training_record if isinstance(fitted, Proposal) else {}]
     took = sum(float(record.get("seconds", 0.0)) for record in records)
     _, dev = check_data(*streams, seed)
+    how = ""
+    if isinstance(fitted, Proposal) and isinstance(fitted.missingness, Anything):
+        fitted, how = fitted.given(ByType(_SHARE_HIDDEN)), ", half of the events hidden"
     try:
         with common.notes():
             result = run(
@@ -146,7 +151,7 @@ def on_dev(
     except RetrodictError as error:  # the model is fitted and saved: that is what was asked for
         common.note(f"the check on dev could not be made: {common.in_options(str(error))}")
         return
-    common.out.print(f"check on {result.about['streams']} dev streams: {escape(result.verdict)}", soft_wrap=True)
+    common.out.print(f"check on {result.about['streams']} dev streams{how}: {escape(result.verdict)}", soft_wrap=True)
 
 
 def _load(folder: Path, missing: list[str] | None, smoother: str | None, filtering: bool) -> Proposal | Model:
@@ -154,8 +159,13 @@ def _load(folder: Path, missing: list[str] | None, smoother: str | None, filteri
     from retrodict.models.model_folder import load_model
 
     model = load_model(folder)
-    if missing is None and smoother is None and not smoothers_of(folder, model):
-        return model
+    if missing is None and smoother is None:
+        there = smoothers_of(folder, model)
+        if not there:
+            return model
+        if all(kept.is_for_any for kept in there if kept.problem is None):
+            common.note("half of the events are hidden, as --missing does not say which")
+            missing = [str(_SHARE_HIDDEN)]
     return choose_proposal(folder, missing, smoother, filtering)[0]
 
 

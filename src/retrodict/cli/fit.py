@@ -14,13 +14,16 @@ from retrodict.cli.training import Dev, From, Hidden, LearnFrom, Mixing, Output,
 from retrodict.errors import ModelError
 from retrodict.events.atomic import check_folder
 from retrodict.events.lock import lock_folder
+from retrodict.missingness.anything import Anything
 from retrodict.missingness.spec import parse_missing
 from retrodict.models import MODELS, Model
 from retrodict.proposals import Proposal
 
 Kind = StrEnum("Kind", {kind: kind.replace("_", "-") for kind in reversed(MODELS)})  # type: ignore[misc]
 ModelKind = Annotated[Kind, typer.Option(help="What to fit.")]
-_MISSING = "Also train a smoother for what goes missing: NAME=RATE, PATTERN=RATE, RATE or a YAML file."
+_MISSING = "Train the smoother for this alone: NAME=RATE, PATTERN=RATE, RATE or a YAML file; by default for anything."
+_ALONE = "Train no smoother."
+Alone = Annotated[bool, typer.Option("--model-only", help=_ALONE, rich_help_panel="Smoother")]
 Missing = Annotated[list[str] | None, typer.Option("--missing", "-m", help=_MISSING, rich_help_panel="Smoother")]
 
 
@@ -33,41 +36,47 @@ def fit(
     missing: Missing = None,
     mixing: Mixing = None,
     learn_from: From = LearnFrom("model"),  # noqa: B008
+    model_only: Alone = False,
     *,
     training: Training,
     columns: common.Columns,
 ) -> None:
-    """Fit a model to complete streams, and with --missing a smoother. Interrupted, the same command goes on.
+    """Fit a model to complete streams, and a smoother, which imputes. Interrupted, the same command goes on.
 
-    With both, --seconds gives the model half of the time, and the smoother what is left.
+    The smoother is for whatever goes missing: 'retrodict impute -m' says what does. With --missing it is trained for
+    that alone. --seconds gives the model half of the time, and the smoother what is left.
 
     [bold]Examples[/]
 
       retrodict fit trips.parquet -o model/
 
-      retrodict fit trips.parquet -m 'pick-up*=0.5' -o model/
+      retrodict fit trips.parquet -o model/ --seconds 3600
 
-      retrodict fit trips.parquet -m outages.yaml -o model/ --seconds 3600
+      retrodict fit trips.parquet -m outages.yaml -o model/
 
       retrodict fit train.csv --dev dev.csv --stream driver --time when --type what --hidden 128 -o model/
     """
-    for option, given in (("--mixing", mixing is not None), ("--learn-from", learn_from != "model")):
-        if given and not missing:
-            raise ModelError(f"{option} is for the smoother: give --missing too.")
+    asked = {"--missing": missing, "--mixing": mixing is not None, "--learn-from": learn_from != "model"}
+    for option, given in asked.items():
+        if given and model_only:
+            raise ModelError(f"{option} is for the smoother: leave out one of {option} and --model-only.")
     training.check()
     make = jobs.maker(model.name, hidden)
     check_folder(output)
     train, dev_streams = jobs.read(columns, file, dev)
-    if missing:
-        mechanism = parse_missing(missing, train.types, train.axis.unit)
-        smoother = jobs.Smoother(mechanism, missing, mixing, learn_from.value)
+    smoother = None
+    if not model_only:
+        mechanism = parse_missing(missing, train.types, train.axis.unit) if missing else Anything().bind(train.types)
+        smoother = jobs.Smoother(mechanism, missing or ["any"], mixing, learn_from.value)
         jobs.rehearse(make, train, smoother)
     with lock_folder(output), jobs.going_on() as stages:
         clock = jobs.Clock(training["seconds"])
         stages.append(output)
-        fitted = jobs.fit_model(make, (train, dev_streams), output, training | clock.share(2 if missing else 1))
+        fitted = jobs.fit_model(
+            make, (train, dev_streams), output, training | clock.share(1 if smoother is None else 2)
+        )
         trained: Model | Proposal = fitted
-        if missing:
+        if smoother is not None:
             own = training | clock.share(1) | {"learning_rate": None}
             trained = jobs.fit_smoother(fitted, smoother, (train, dev_streams), output, own, stages)
         jobs.warn_of_stale(output, fitted)

@@ -16,11 +16,14 @@ from retrodict.errors import ModelError, WriteError
 from retrodict.events.plain import read_json
 from retrodict.events.stream_set import StreamSet
 from retrodict.events.suspicion import refuse_unix_time
+from retrodict.missingness.anything import Anything
 from retrodict.missingness.base import Missingness
 from retrodict.missingness.spec import parse_missing
+from retrodict.missingness.words import in_words
 from retrodict.models import MODELS, Model, NeuralHawkes
 from retrodict.proposals import Smoothing
-from retrodict.proposals.smoothers import claim, in_words, place_for, smoothers_of
+from retrodict.proposals.proposal_folder import load_proposal
+from retrodict.proposals.smoothers import claim, place_for, smoothers_of
 
 Maker = Callable[[StreamSet], Model]
 Settings = Mapping[str, Any]
@@ -119,6 +122,7 @@ def fit_smoother(
         common.note(f"what is in {place} was trained for another model, or is damaged: the smoother is trained anew")
     stages.append(place)
     proposal = smoother.make(model, settings["seed"])
+    _start_from_any(proposal, folder)
     with common.notes():
         own = {**settings, "resume": resume, "learn_from": smoother.learn_from}
         fit(proposal, *streams, directory=place, **own)
@@ -127,6 +131,17 @@ def fit_smoother(
     score = f"log q {record['dev_log_likelihood_per_event']:.4f} nats per missing event on {dev}"
     common.wrote(place, f"smoother for {in_words(smoother.mechanism)}, {score} ({_effort(record)})")
     return proposal
+
+
+def _start_from_any(proposal: Smoothing, folder: Path) -> None:
+    """Give a smoother for one mechanism the weights of the one for anything in the model's folder, if that is alike."""
+    kept = next((kept for kept in smoothers_of(folder, proposal.model) if kept.is_for_any and not kept.problem), None)
+    if kept is None or isinstance(proposal.missingness, Anything):
+        return
+    known = load_proposal(kept.path, proposal.model.device)
+    if known.config() == proposal.config():
+        proposal.load_state_dict(known.state_dict())
+        common.note(f"training starts from the smoother for anything in {kept.path}")
 
 
 def warn_of_stale(folder: Path, model: Model) -> None:

@@ -86,7 +86,7 @@ def impute(
     'imputed', 'probability', 'earliest' and 'latest' (a 90 % interval for the time). Each imputed row follows the row
     of the event before it. Also writes a folder of draws: every event of every weighted guess (draws.parquet), and what
     [bold]decode[/] and [bold]ask[/] need. Which smoother is used follows from --missing: the one that was trained for
-    it.
+    it, else the one for anything.
 
     [bold]Examples[/]
 

@@ -1,4 +1,4 @@
-"""Which proposal ``retrodict impute`` uses, and why: the smoother that was trained for what goes missing, if any."""
+"""Which proposal ``retrodict impute`` uses, and why: the smoother for what goes missing, else the one for anything."""
 
 from __future__ import annotations
 
@@ -12,11 +12,12 @@ from retrodict.cli import common
 from retrodict.errors import ModelError
 from retrodict.missingness.base import Missingness
 from retrodict.missingness.spec import parse_missing
+from retrodict.missingness.words import in_words
 from retrodict.models.base import Model
 from retrodict.models.model_folder import load_model
 from retrodict.proposals import Filtering, Proposal
 from retrodict.proposals.proposal_folder import load_proposal
-from retrodict.proposals.smoothers import Kept, in_words, smoothers_of, type_names
+from retrodict.proposals.smoothers import Kept, smoothers_of, type_names
 
 _MISSING = "Missing rates or a YAML file; by default what the only smoother was trained for."
 Missing = Annotated[list[str] | None, typer.Option("--missing", "-m", help=_MISSING)]
@@ -40,11 +41,15 @@ def choose_proposal(
         assert wanted is not None
         return _filter(model, wanted, _why_none(smoothers, wanted, folder)), folder
     assert kept.missing is not None
+    if kept.is_for_any and wanted is None:
+        raise ModelError(_say_what(kept))
     if filtering:
         return _filter(model, wanted or kept.missing, "as --filtering asks"), folder
     reason = f"trained for {in_words(kept.missing)}"
     if wanted is not None and not kept.is_for(wanted):
-        reason += f" and used for {in_words(wanted)}, as --smoother asks; the weights of the particles allow for that"
+        reason += f" and used for {in_words(wanted)}"
+        if not kept.is_for_any:
+            reason += ", as --smoother asks; the weights of the particles allow for that"
     _say(f"the smoother in {kept.path}, {reason}")
     return load_proposal(kept.path, missing=wanted), kept.path
 
@@ -70,9 +75,10 @@ def _named(smoothers: Sequence[Kept], name: str, folder: Path) -> Kept:
 
 
 def _fitting(smoothers: Sequence[Kept], wanted: Missingness | None, folder: Path) -> Kept | None:
-    """The one smoother that is for the mechanism, or the only one there is; None if none is for it."""
+    """The one smoother that is for the mechanism, or the only one there is, or one for any; None if there is none."""
     good = [kept for kept in smoothers if kept.problem is None]
-    fits = [kept for kept in good if wanted is None or kept.is_for(wanted)]
+    fits = [kept for kept in good if not kept.is_for_any and (wanted is None or kept.is_for(wanted))]
+    fits = fits or [kept for kept in good if kept.is_for_any][:1]
     if len(fits) > 1:
         lists = "; ".join(f"--smoother {kept.name} (for {in_words(kept.missing)})" for kept in fits if kept.missing)
         raise ModelError(f"{folder} has {len(fits)} smoothers that could be meant. Choose one: {lists}.")
@@ -85,6 +91,13 @@ def _fitting(smoothers: Sequence[Kept], wanted: Missingness | None, folder: Path
     raise ModelError(
         f"{folder} has no smoother, so it is not known which events go missing. Give --missing, such as "
         "--missing pick-up=0.5, or train one with 'retrodict smoother'."
+    )
+
+
+def _say_what(kept: Kept) -> str:
+    return (
+        f"the smoother in {kept.path} is for whatever goes missing: say what does with --missing, such as --missing "
+        "pick-up=0.5."
     )
 
 

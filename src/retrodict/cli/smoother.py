@@ -9,11 +9,14 @@ import typer
 from retrodict.cli import common
 from retrodict.cli import fit_jobs as jobs
 from retrodict.cli.check import on_dev
-from retrodict.cli.training import Dev, From, LearnFrom, Missing, Mixing, Training
+from retrodict.cli.training import Dev, From, LearnFrom, Mixing, Training
 from retrodict.events.atomic import check_folder
 from retrodict.events.lock import lock_folder
+from retrodict.missingness.anything import Anything
 from retrodict.missingness.spec import parse_missing
 
+_MISSING = "What goes missing: NAME=RATE, PATTERN=RATE, RATE or a YAML file; may be repeated. By default anything."
+Missing = Annotated[list[str] | None, typer.Option("--missing", "-m", help=_MISSING)]
 _NAME = "What to call it; by default as --missing says. 'impute --smoother' takes this name."
 Name = Annotated[str | None, typer.Option(help=_NAME, rich_help_panel="Smoother")]
 
@@ -21,7 +24,7 @@ Name = Annotated[str | None, typer.Option(help=_NAME, rich_help_panel="Smoother"
 def smoother(
     model: common.Folder,
     file: common.File,
-    missing: Missing,
+    missing: Missing = None,
     dev: Dev = None,
     name: Name = None,
     mixing: Mixing = None,
@@ -30,10 +33,10 @@ def smoother(
     training: Training,
     columns: common.Columns,
 ) -> None:
-    """Train another smoother on a fitted model, for other events that go missing. FILE has complete streams.
+    """Train another smoother on a fitted model, for certain missing events. FILE has complete streams.
 
     The smoother is kept in the model's folder, beside those that are there. 'retrodict impute -m' finds the one that
-    was trained for what goes missing.
+    was trained for what goes missing, else the one for anything, from which the training of others starts.
 
     [bold]Examples[/]
 
@@ -47,8 +50,9 @@ def smoother(
     training.check()
     fitted = load_model(model)
     check_folder(model)
-    mechanism = parse_missing(missing, type_names(fitted), fitted.time_unit)
-    job = jobs.Smoother(mechanism, missing, mixing, learn_from.value, name)
+    names = type_names(fitted)
+    mechanism = parse_missing(missing, names, fitted.time_unit) if missing else Anything().bind(names)
+    job = jobs.Smoother(mechanism, missing or ["any"], mixing, learn_from.value, name)
     job.make(fitted)
     streams = jobs.read(columns, file, dev, types=fitted.types)
     with lock_folder(model), jobs.going_on() as stages:

@@ -30,6 +30,7 @@ from retrodict.evaluate.summary import summarise
 from retrodict.evaluate.verdict import Evidence, give_verdict
 from retrodict.events.atomic import write_text
 from retrodict.events.stream_set import StreamSet
+from retrodict.missingness.base import Missingness
 from retrodict.models.base import Model
 from retrodict.models.poisson import Poisson
 from retrodict.proposals import Filtering
@@ -95,6 +96,7 @@ def check(
     fitted: Proposal | Model,
     complete: StreamSet,
     *,
+    missing: Missingness | None = None,
     incomplete: StreamSet | None = None,
     costs: Sequence[float] | None = None,
     seconds: float | None = None,
@@ -104,13 +106,14 @@ def check(
 ) -> Check:
     """Check a proposal, or a model alone, on complete streams that it was not trained on.
 
-    Events are hidden as the proposal's mechanism says, imputed and compared with the truth; a model alone is only
-    tested for goodness of fit. ``incomplete`` streams are compared with what model and mechanism predict. ``costs`` are
-    by default a quarter of, once and four times the cost that ``retrodict impute`` takes; intervals are those of the
-    middle one. After ``seconds`` no
-    more streams are imputed. ``options`` are those of ``rd.impute`` (particles, engine, islands ...); ``progress`` is
-    called with the number of streams done.
+    Events are hidden as the proposal's mechanism, or ``missing``, says, imputed and compared with the truth; a model
+    alone is only tested for goodness of fit. ``incomplete`` streams are compared with what model and mechanism predict.
+    ``costs`` are by default a quarter of, once and four times the cost that ``retrodict impute`` takes; intervals are
+    those of the middle one. After ``seconds`` no more streams are imputed. ``options`` are those of ``rd.impute``
+    (particles, engine, islands ...); ``progress`` is called with the number of streams done.
     """
+    if isinstance(fitted, Proposal):
+        fitted = fitted.ready(missing)
     model = fitted.model if isinstance(fitted, Proposal) else fitted
     if not isinstance(model, Model):
         raise ModelError(f"cannot check a {type(fitted).__name__}. Give a proposal, such as rd.Filtering, or a model.")

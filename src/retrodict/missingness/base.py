@@ -8,6 +8,8 @@ happened before (paper, section 5.1 and appendix C.5). A new mechanism is one ne
 - ``initial`` and ``update``, where it looks at the preceding events, observed or missing: a summary of them that
   every particle carries along (``Context.history``);
 - ``bind``, where it knows types by name or times in a unit;
+- ``depends_on_time_alone``, where ρ depends on nothing but the time and which stream it is: engines other than torch
+  then take it (``pieces.py``);
 - ``parameters``, where some of it can be learned.
 
 ``Either`` is several mechanisms at work: an event is seen only if it survives all of them.
@@ -96,6 +98,11 @@ class Missingness(ABC):
         """Whether ρ is the same at all times and after all histories."""
         return False
 
+    @property
+    def depends_on_time_alone(self) -> bool:
+        """Whether ρ depends on the time, and the stream's start, end and id, but on no event and no model."""
+        return self.is_constant
+
     def parameters(self) -> Iterator[nn.Parameter]:
         """The parameters that can be learned."""
         return iter(())
@@ -111,6 +118,10 @@ class Missingness(ABC):
 
     def bind(self, types: Sequence[str], unit: str | None = None) -> Missingness:
         """The mechanism for a type vocabulary and a unit of time (what is given by name is looked up here)."""
+        return self
+
+    def redrawn(self, seed: int) -> Missingness:
+        """Another of the mechanisms that it stands for; itself, unless it is a prior over many."""
         return self
 
     def meaning(self) -> Any:
@@ -222,6 +233,11 @@ class Either(Missingness):
     def is_constant(self) -> bool:
         """Whether all are."""
         return all(part.is_constant for part in self.parts)
+
+    @property
+    def depends_on_time_alone(self) -> bool:
+        """Whether all do."""
+        return all(part.depends_on_time_alone for part in self.parts)
 
     def parameters(self) -> Iterator[nn.Parameter]:
         """Those of its parts."""

@@ -47,6 +47,11 @@ class _WithOdds(Missingness):
         """Whether the mechanism is."""
         return self.mechanism.is_constant
 
+    @property
+    def depends_on_time_alone(self) -> bool:
+        """Whether the mechanism does."""
+        return self.mechanism.depends_on_time_alone
+
     def rates(self, t: Tensor, context: Context | None = None) -> Tensor:
         """With other odds, [..., K]."""
         return _scaled(self.mechanism.rates(t, context), self.factor)

@@ -88,6 +88,11 @@ class ReportingDelay(Missingness):
             current.unit = unit or current.unit
         return current
 
+    @property
+    def depends_on_time_alone(self) -> bool:
+        """Always."""
+        return True
+
     def parameters(self) -> Iterator[nn.Parameter]:
         """The parameters of the delays, on a log scale, [K] each."""
         return iter(()) if self.delays is None else self.delays.parameters()

@@ -139,6 +139,11 @@ class Scheduled(Missingness):
         bound.period = period(self.every, self.unit, unit, "every")
         return bound
 
+    @property
+    def depends_on_time_alone(self) -> bool:
+        """Always."""
+        return True
+
     def now(self, t: Tensor, context: Context | None, origin: Tensor | float = 0.0) -> Tensor:
         """The time t since the start on the clock; what recurs is reduced to the period that begins at ``origin``."""
         now = on_clock(t, context, self.clock)

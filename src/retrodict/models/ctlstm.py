@@ -82,14 +82,19 @@ class ContinuousTimeLSTM(nn.Module):
         z = 2 * z - 1
         return Cells(f * cell + i * z, f_bar * cells.target + i_bar * z, F.softplus(decay), o)
 
-    def scan(self, types: Tensor, gaps: Tensor) -> tuple[Cells, Tensor]:
+    def scan(
+        self, types: Tensor | None, gaps: Tensor, lengths: Tensor | None = None, table: Tensor | None = None
+    ) -> tuple[Cells, Tensor]:
         """Read B whole streams from the zero state.
 
         ``types`` [N, B] are the inputs in reading order (the boundary event first), ``gaps`` [N, B] the time
-        that passes after each. Returns the cells after each input, [N, B, D] each, and the hidden states at
-        the end of each gap, [N, B, D].
+        that passes after each. ``table`` takes the place of bias and ``by_type``, or, without types, has each input's
+        share of the gates, [N, B, 7D]. Returns the cells after each input, [N, B, D] each, and the hidden states at
+        the end of each gap, [N, B, D]. Where ``lengths`` [B] say how many inputs each stream has, N at most, results
+        beyond them are undefined.
         """
-        *fields, hidden = run_scan(_kernels(gaps), self.bias + self.by_type, self.by_hidden, types, gaps)
+        table = self.bias + self.by_type if table is None else table
+        *fields, hidden = run_scan(_kernels(gaps, lengths), table, self.by_hidden, types, gaps)
         return Cells(*fields), hidden
 
 
@@ -109,13 +114,13 @@ class OwnClock(nn.Module):
         return self
 
 
-def _kernels(like: Tensor) -> Any:
-    """What runs a scan on the device of ``like``."""
+def _kernels(like: Tensor, lengths: Tensor | None) -> Any:
+    """What runs a scan on the device of ``like``; a CPU alone saves time where streams are shorter than others."""
     if like.is_cuda and _HAS_TRITON:
         from retrodict.models.ctlstm_graphs import Graphed
 
         return Graphed
-    return Plain
+    return Plain(None if like.is_cuda else lengths)
 
 
 def cell_at(cells: Cells, elapsed: Tensor) -> Tensor:

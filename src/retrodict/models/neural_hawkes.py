@@ -31,7 +31,7 @@ from retrodict.models.ctlstm import (
     hidden_range,
     linear_bound,
 )
-from retrodict.models.ctlstm_project import project
+from retrodict.models.ctlstm_project import project, states
 from retrodict.models.quadrature import GaussLegendre, Integral
 
 
@@ -146,12 +146,14 @@ class NeuralHawkes(OwnClock, Model):
         at_events = (hidden[:L] @ self.readout.t()).transpose(0, 1)
         return at_events, inside.unflatten(0, (L + 1, B)).transpose(0, 1)
 
+    @torch.no_grad()
     def drives_and_features(self, batch: Batch, positions: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        """One scan, h(t) at all nodes and ends, and its projections."""
+        """One scan, h(t) at all nodes and ends, and its projections; proposals ask for them, to whom p is given."""
         cells, _, gaps = self._scan(batch)
         ends = torch.cat([positions, torch.ones_like(positions[..., :1])], -1)
         elapsed = gaps.t()[..., None] * ends
-        hidden = hidden_at(Cells(*(field.transpose(0, 1).unsqueeze(2) for field in cells)), elapsed)
+        by_stream = Cells(*(field.transpose(0, 1).flatten(0, 1) for field in cells))
+        hidden = states(by_stream, elapsed.flatten(0, 1)).unflatten(0, elapsed.shape[:2])
         drives = hidden @ self.readout.t()
         return drives[:, :-1, -1], drives[:, :, :-1], hidden
 

@@ -9,7 +9,9 @@ from retrodict.events.batch import iterate_batches
 from retrodict.events.stream_set import StreamSet
 from retrodict.events.suspicion import Suspicion
 from retrodict.models.base import Model
+from retrodict.models.quadrature import GaussLegendre
 
+_NO_INTEGRAL = GaussLegendre(1)  # integrals are not looked at
 _LEAST = -50.0  # log intensities that are told apart
 _FEWEST, _MUCH = 20, 1.5  # events of a type, and nats an event above those of a constant rate
 
@@ -26,7 +28,7 @@ def surprises(model: Model, streams: StreamSet) -> list[Suspicion]:
         scored = batch.mask & (batch.times > 0) if model.start_atom is not None else batch.mask
         types = batch.types[scored].cpu().numpy()
         counts += np.bincount(types, minlength=K)
-        own = model.terms(batch).log_intensities[scored].double().clamp(min=_LEAST)
+        own = model.terms(batch, _NO_INTEGRAL).log_intensities[scored].double().clamp(min=_LEAST)
         logs += np.bincount(types, own.cpu().numpy(), minlength=K)
     if time <= 0:
         return []

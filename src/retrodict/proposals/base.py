@@ -8,18 +8,22 @@ A new proposal is one new file with ``prepare``, ``ahead``, ``future_drive``, ``
 from __future__ import annotations
 
 import os
+import warnings
 from abc import abstractmethod
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import torch
 from torch import Tensor
 
+from retrodict.errors import DataNotice, ModelError
 from retrodict.events.atomic import make_folder
 from retrodict.events.batch import Batch
 from retrodict.events.pairs import PairBatch, make_pairs
 from retrodict.events.stream_set import StreamSet
+from retrodict.missingness.anything import Anything
 from retrodict.missingness.base import Context, Missingness
+from retrodict.missingness.words import in_words
 from retrodict.models.base import Model
 from retrodict.models.quadrature import GaussLegendre, Integral, Nodes, cut_at
 from retrodict.models.saved import Saved
@@ -37,7 +41,38 @@ class Proposal(Intensity):
 
     def __init__(self, model: Model, missingness: Missingness) -> None:
         super().__init__(model, missingness)
+        self.trained_for = self.missingness
         self.training_record: dict[str, Any] = {}
+
+    def ready(self, missing: Missingness | None) -> Self:
+        """The proposal to impute with, for ``missing`` where that is given; refuses one that needs it.
+
+        Weights of particles are right for any mechanism: one that the proposal was not trained for is worth a notice.
+        """
+        if missing is not None:
+            other = self.given(missing)
+            if other.is_for_other():
+                both = f"for {in_words(self.trained_for)} is used for {in_words(other.missingness)}"
+                text = (
+                    f"a smoother trained {both}: the weights of the particles allow for that, but fewer of them count"
+                )
+                warnings.warn(f"{text}. rd.Smoothing(model), trained without a mechanism, is for all", DataNotice, 3)
+            return other
+        if isinstance(self.missingness, Anything):
+            raise ModelError(
+                "this smoother was trained for all mechanisms, so it has to be told which events go missing: give "
+                "missing=, such as missing=rd.ByType(0.5), or --missing on the command line."
+            )
+        return self
+
+    def is_for_other(self) -> bool:
+        """Whether it has weights that were trained for another mechanism than the one it is used for."""
+        if isinstance(self.trained_for, Anything) or not self.own_weights():
+            return False
+        try:
+            return bool(self.trained_for.meaning() != self.missingness.meaning())
+        except ModelError:  # one cannot be described
+            return self.trained_for is not self.missingness
 
     @abstractmethod
     def config(self) -> dict[str, Any]:
@@ -78,7 +113,7 @@ class Proposal(Intensity):
         with torch.no_grad():
             context = self.missingness.contexts(batch)
             if positions.dim() == 1:
-                gaps = _gaps(batch)
+                gaps = gap_ends(batch)
                 positions, weights = cut_at((positions, weights), *gaps, self.missingness.breaks(*gaps, context))
         at_once = self._streams_at_once(batch, positions)
         if at_once < len(batch.gaps):
@@ -147,7 +182,7 @@ class Proposal(Intensity):
         return torch.cat([first[:, None], logs[:, 1:]], 1)
 
 
-def _gaps(batch: Batch) -> tuple[Tensor, Tensor]:
+def gap_ends(batch: Batch) -> tuple[Tensor, Tensor]:
     """Both ends of each gap, [B, L+1] float64."""
     ends = torch.cat([batch.times, batch.durations[:, None]], 1)
     return torch.cat([torch.zeros_like(ends[:, :1]), ends[:, :-1]], 1), ends
@@ -155,6 +190,6 @@ def _gaps(batch: Batch) -> tuple[Tensor, Tensor]:
 
 def _gap_times(batch: Batch, positions: Tensor) -> Tensor:
     """Times of the nodes of each gap and of its end, [B, L+1, Q+1] float64."""
-    starts, ends = _gaps(batch)
+    starts, ends = gap_ends(batch)
     fractions = torch.cat([positions.double(), torch.ones_like(positions[..., :1]).double()], -1)
     return starts[..., None] + (ends - starts)[..., None] * fractions

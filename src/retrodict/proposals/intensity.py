@@ -10,8 +10,9 @@ features too.
 
 from __future__ import annotations
 
+import copy
 from abc import ABC, abstractmethod
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Self
 
 import torch
 from torch import Tensor, nn
@@ -46,9 +47,22 @@ class Intensity(nn.Module, ABC):
                 "proposal than the one they are weighed by. Define the bound too."
             )
         self.model = model
+        self._take(missingness)
+
+    def _take(self, missingness: Missingness) -> None:
+        if not isinstance(missingness, Missingness):
+            raise ModelError(
+                f"{missingness!r} does not say how events go missing. Give a mechanism, such as rd.ByType(0.5)."
+            )
         self.given_missingness = missingness
-        names = model.types or tuple(str(k) for k in range(model.num_types))
-        self.missingness = missingness.bind(names, model.time_unit)
+        names = self.model.types or tuple(str(k) for k in range(self.model.num_types))
+        self.missingness = missingness.bind(names, self.model.time_unit)
+
+    def given(self, missingness: Missingness) -> Self:
+        """The same proposal for another mechanism; both share their weights."""
+        other = copy.copy(self)
+        other._take(missingness)
+        return other
 
     @abstractmethod
     def prepare(self, observed: Batch) -> Any:

@@ -1,7 +1,8 @@
 """The smoothers of a model: its folder holds the first in ``smoother`` and further ones in ``smoothers/NAME``.
 
-Each smoother is for one mechanism and one model, which it knows by its digest. It says so from the start of its
-training: ``missing.yaml`` describes the mechanism and ``model/`` is the model; ``proposal.json`` comes when it is done.
+Each smoother is for one mechanism, or for any, and for one model, which it knows by its digest. It says so from the
+start of its training: ``missing.yaml`` describes the mechanism and ``model/`` is the model; ``proposal.json`` comes
+when it is done.
 """
 
 from __future__ import annotations
@@ -12,9 +13,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from retrodict.errors import ModelError, RetrodictError
-from retrodict.missingness import ByType, Missingness
+from retrodict.missingness import Anything, Missingness
 from retrodict.missingness.arguments import WRONG
 from retrodict.missingness.spec import read_missing, write_missing
+from retrodict.missingness.words import in_words
 from retrodict.models.base import Model
 from retrodict.models.model_folder import load_model
 from retrodict.proposals.base import MODEL_FOLDER, PROPOSAL_FILES
@@ -32,6 +34,11 @@ class Kept:
     missing: Missingness | None  # bound to the model's types; None where that cannot be read
     problem: str | None  # in words, with the remedy
     is_stale: bool = False  # whether it was trained for another model than the one in the folder
+
+    @property
+    def is_for_any(self) -> bool:
+        """Whether it is for whatever goes missing."""
+        return isinstance(self.missing, Anything)
 
     def is_for(self, missing: Missingness) -> bool:
         """Whether it is for this mechanism, bound to the model's types, however that was written down."""
@@ -118,15 +125,3 @@ def claim(path: Path, model: Model, missing: Missingness, resume: bool) -> bool:
     model.save(path / MODEL_FOLDER)
     write_missing(missing, path / MISSING)
     return resume
-
-
-def in_words(missing: Missingness) -> str:
-    """A mechanism for a message: rates as one would type them, others as Python shows them, shortened."""
-    if isinstance(missing, ByType) and missing.types:
-        rates = dict(zip(missing.types, missing.meaning()[1], strict=True))
-        if len(set(rates.values())) == 1:
-            return f"{next(iter(rates.values())):g} of every type"
-        some = [f"{name}={rate:g}" for name, rate in rates.items() if rate > 0]
-        return ", ".join(some[:4]) + (f" and {len(some) - 4} more" if len(some) > 4 else "")
-    text = repr(missing)
-    return text if len(text) <= 160 else text[:160] + " ..."

@@ -12,6 +12,10 @@ With ``mixing`` units they also interact:
     λ^q_k(t) = ρ_k(t) f_k(v_k · h(t) + u_k · h̄(t) + w_k · tanh(P h(t) + Q h̄(t) + b))
 
 where h(t) are the model's ``features``.
+
+At each input the right-to-left LSTM is also told what can go missing: the mean of ρ_k over the segment left of the
+event, and ρ_k at the event itself (``told_rates.py``), with weights of their own. So one smoother can be trained for
+many mechanisms, and be given any.
 """
 
 from __future__ import annotations
@@ -20,11 +24,13 @@ import math
 from typing import Any, NamedTuple
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor, nn
 
 from retrodict import _limits
 from retrodict.errors import ModelError
 from retrodict.events.batch import Batch
+from retrodict.missingness.anything import Anything
 from retrodict.missingness.base import Missingness
 from retrodict.models.base import Model
 from retrodict.models.ctlstm import (
@@ -38,6 +44,8 @@ from retrodict.models.ctlstm import (
 )
 from retrodict.models.ctlstm_project import project
 from retrodict.proposals.base import Proposal
+from retrodict.proposals.mixing import mix
+from retrodict.proposals.told_rates import rate_inputs, told_rates
 
 
 class Future(NamedTuple):
@@ -54,18 +62,26 @@ class Future(NamedTuple):
 class Smoothing(OwnClock, Proposal):
     """A trainable proposal with ``hidden_size`` right-to-left cells and ``mixing`` units that see past and future.
 
+    Without ``missingness`` it is trained on mechanisms of all kinds (``missingness/anything.py``), and is given one
+    when it is used: ``rd.impute(observed, smoother, missing=...)``.
+
     By default there are as many cells as the model's own LSTM has (64 where it has none), and as many units as the
     larger of the two has cells. 0 units are the paper's form, in which past and future only add up; it is also the
     default for a model without ``feature_range`` (``models/base.py``), whose features have no known bounds for
-    thinning to rely on.
+    thinning to rely on. ``told`` says whether the LSTM is told the missing rates.
     """
 
     kind = "smoothing"
 
     def __init__(
-        self, model: Model, missingness: Missingness, hidden_size: int | None = None, mixing: int | None = None
+        self,
+        model: Model,
+        missingness: Missingness | None = None,
+        hidden_size: int | None = None,
+        mixing: int | None = None,
+        told: bool = True,
     ) -> None:
-        super().__init__(model, missingness)
+        super().__init__(model, Anything() if missingness is None else missingness)
         if hidden_size is None:
             hidden_size = int(getattr(model, "hidden_size", 64))
         if not (isinstance(hidden_size, int) and hidden_size > 0):
@@ -80,12 +96,16 @@ class Smoothing(OwnClock, Proposal):
                 f"past and future cannot be mixed for a {type(model).__name__} model, which does not say within which "
                 "bounds its features stay. Define feature_range (models/base.py), or leave mixing out."
             )
+        if not isinstance(told, bool):
+            raise ModelError(f"told must be True or False, but is {told!r}.")
         self.hidden_size = hidden_size
         self.lstm = ContinuousTimeLSTM(model.num_types + 1, hidden_size)
         spread = 1 / math.sqrt(hidden_size)
         # Small at first: training starts near filtering.
         self.readout = nn.Parameter(torch.empty(model.num_types, hidden_size).uniform_(-spread, spread) * 0.1)
         self.start_readout = nn.Parameter(torch.zeros(model.num_types + 1, hidden_size))
+        rates = torch.empty(6 * model.num_types, 7 * hidden_size).uniform_(-spread, spread) if told else None
+        self.by_rate = None if rates is None else nn.Parameter(rates)
         self.mix = Mixing(model.num_features, hidden_size, mixing, model.num_types) if mixing else None
         scale = getattr(model, "time_scale", None)
         self.register_buffer("time_scale", torch.tensor(1.0 if scale is None else float(scale), dtype=torch.float64))
@@ -110,12 +130,33 @@ class Smoothing(OwnClock, Proposal):
 
     def config(self) -> dict[str, Any]:
         """Constructor arguments."""
-        return {"hidden_size": self.hidden_size, "mixing": self.mixing}
+        return {"hidden_size": self.hidden_size, "mixing": self.mixing, "told": self.by_rate is not None}
 
     @classmethod
     def from_config(cls, model: Model, missingness: Missingness, **config: Any) -> Smoothing:
-        """The same as was saved: folders written before ``mixing`` was recorded hold the paper's form."""
-        return cls(model, missingness, **{"mixing": 0, **config})
+        """The same as was saved: folders written before ``mixing`` or ``told`` were recorded have neither."""
+        return cls(model, missingness, **{"mixing": 0, "told": False, **config})
+
+    def input_table(self) -> Tensor:
+        """The share of the gates that each input has, bias included, [K+1, 7 D']; with the rates, if they never change.
+
+        Where ``input_shares`` gives shares one by one, they take its place.
+        """
+        table = self.lstm.bias + self.lstm.by_type
+        if self.by_rate is None or not self.missingness.is_constant:
+            return table
+        with torch.no_grad():
+            rates = self.missingness.rates(torch.zeros((), device=table.device))
+        return table + rate_inputs(torch.cat([rates, rates])).to(table.dtype) @ self.by_rate
+
+    def input_shares(self, observed: Batch) -> Tensor | None:
+        """The same for the input at the right end of each segment, [B, S, 7 D']; None where the table says all."""
+        if self.by_rate is None or self.missingness.is_constant:
+            return None
+        rates = rate_inputs(told_rates(self.missingness, observed)).to(self.by_rate.dtype)
+        ends = torch.where(observed.mask, observed.types, self.boundary)
+        types = F.pad(ends, (0, 1), value=self.boundary)
+        return F.embedding(types, self.lstm.bias + self.lstm.by_type) + rates @ self.by_rate
 
     def prepare(self, observed: Batch) -> Future:
         """Read EOS at T, then the observed events from the last to the first."""
@@ -123,29 +164,33 @@ class Smoothing(OwnClock, Proposal):
         count = observed.mask.sum(1, keepdim=True)
         back = count - torch.arange(L + 1, device=count.device)  # which gap follows the j-th input from the right
         gaps = torch.where(back >= 0, observed.gaps.gather(1, back.clamp(min=0)), 0.0)
-        padded = torch.cat([observed.types, observed.types.new_zeros(B, 1)], 1)
-        types = torch.where(back >= 0, padded.gather(1, back.clamp(min=0)), 0)
-        types[:, 0] = self.boundary
-        scaled = gaps / self.time_scale.to(gaps.dtype)
-        cells, _ = self.lstm.scan(types.t().contiguous(), scaled.t().contiguous())
+        scaled = (gaps / self.time_scale.to(gaps.dtype)).t().contiguous()
+        shares = self.input_shares(observed)
+        if shares is None:
+            padded = torch.cat([observed.types, observed.types.new_zeros(B, 1)], 1)
+            types = torch.where(back >= 0, padded.gather(1, back.clamp(min=0)), 0)
+            types[:, 0] = self.boundary
+            cells, _ = self.lstm.scan(types.t().contiguous(), scaled, count[:, 0] + 1, self.input_table())
+        else:
+            order = back.clamp(min=0).t()[..., None].expand(-1, -1, shares.shape[-1])
+            cells, _ = self.lstm.scan(None, scaled, count[:, 0] + 1, shares.transpose(0, 1).gather(0, order))
         # Segment i was entered after reading count - i inputs beyond EOS.
-        order = back.clamp(min=0)[..., None].expand(-1, -1, self.hidden_size)
-        by_segment = Cells(*(field.transpose(0, 1).gather(1, order) for field in cells))
+        order = (back.clamp(min=0) * B + torch.arange(B, device=back.device)[:, None]).flatten()
+        by_segment = Cells(*(field.flatten(0, 1).index_select(0, order).unflatten(0, (B, L + 1)) for field in cells))
         return Future(by_segment, torch.cat([observed.times, observed.durations[:, None]], 1))
 
     def ahead(self, prepared: Future, stream: Tensor, segment: Tensor) -> CellsSince:
         """Gather the rows' segments; the event that was read last is at the segment's right end."""
-        start, target, decay, output = (field[stream, segment] for field in prepared.cells)
-        return CellsSince(start, target, decay, output, prepared.right[stream, segment])
+        row = stream * prepared.right.shape[1] + segment
+        fields = (*prepared.cells, prepared.right)
+        return CellsSince(*(field.flatten(0, 1).index_select(0, row) for field in fields))
 
     def future_drive(self, ahead: CellsSince, t: Tensor, past: Tensor | None) -> Tensor:
         """u_k · h̄(t), and what mixing adds, [R(, N), K]."""
         if self.mix is None:
             return self._project(ahead, t, self.readout)
         assert past is not None
-        both = self._project(ahead, t, torch.cat([self.readout, self.mix.future.weight]))
-        alone, mixed = both.split([len(self.readout), self.mixing], -1)
-        return alone + self.mix(past, mixed)
+        return self.mix(past, self._project(ahead, t, torch.cat([self.readout, self.mix.future.weight])))
 
     def future_drive_bound(
         self, ahead: CellsSince, start: Tensor, stop: Tensor, past: tuple[Tensor, Tensor] | None
@@ -189,8 +234,8 @@ class Mixing(nn.Module):
             self.readout.weight.mul_(0.1)  # training starts near filtering
 
     def forward(self, past: Tensor, ahead: Tensor) -> Tensor:
-        """From h(t) [..., F] and Q h̄(t) [..., W], [..., K]."""
-        return self.readout(torch.tanh(self.past(past) + ahead))
+        """From h(t) [..., F] and the products of h̄(t) with u and Q side by side, [..., K + W], the sum [..., K]."""
+        return mix(ahead, past, self.past.weight, self.past.bias, self.readout.weight)
 
     def bound(self, past: tuple[Tensor, Tensor], future: tuple[Tensor, Tensor]) -> Tensor:
         """An upper bound for h and h̄ that lie within these ranges, [..., F] and [..., D'] each; slack covers rounding.

@@ -13,6 +13,7 @@ from retrodict.decode import transport
 from retrodict.errors import ModelError
 from retrodict.events.stream import EventStream
 from retrodict.events.stream_set import StreamSet
+from retrodict.missingness.base import Missingness
 from retrodict.missingness.by_type import ByType
 from retrodict.missingness.odds import with_odds
 from retrodict.proposals.base import Proposal
@@ -68,23 +69,23 @@ def sensitivity(
     cost: float,
     factors: Sequence[float] = (0.5, 1.0, 2.0),
     *,
+    missing: Missingness | None = None,
     posterior: Posterior | None = None,
     **options: Any,
 ) -> Sensitivity:
     """Impute with the odds ρ / (1 - ρ) of going missing times each of ``factors``, and compare counts and decodes.
 
     A trained smoother stays the proposal: its particles are weighted for the other rates. ``posterior`` is one that was
-    sampled at the odds as given; ``options`` are those of ``rd.impute``. Rates of 0 and 1 have no other odds.
+    sampled at the odds as given; ``missing`` and ``options`` are those of ``rd.impute``. Rates of 0 and 1 have no other
+    odds.
     """
+    proposal = proposal.ready(missing)
     check_odds(proposal)
-    given, results = proposal.missingness, {}
-    try:
-        for factor in dict.fromkeys((1.0, *factors)):
-            proposal.missingness = with_odds(given, factor)
-            here = posterior if factor == 1 and posterior is not None else impute(observed, proposal, **options)
-            results[factor] = (here, here.consensus(cost))
-    finally:
-        proposal.missingness = given
+    results = {}
+    for factor in dict.fromkeys((1.0, *factors)):
+        other = proposal.given(with_odds(proposal.missingness, factor))
+        here = posterior if factor == 1 and posterior is not None else impute(observed, other, **options)
+        results[factor] = (here, here.consensus(cost))
     usual = results[1.0][1]
     rows = tuple(_compare(factor, *results[factor], usual, cost) for factor in factors)
     return Sensitivity(rows, cost)

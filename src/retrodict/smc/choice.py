@@ -20,8 +20,7 @@ def prefers_lagged(full: Guesses, lagged: Guesses, observed: StreamSet) -> bool:
     """Whether the lagged ensemble is the better one; without a second island it is taken for that."""
     if full.islands < 2:
         return True
-    judges = [half.expected_counts(observed) for half in full.halves()]
-    others = [half.expected_counts(observed) for half in lagged.halves()]
+    judges, others = (guesses.expected_counts_of_halves(observed) for guesses in (full, lagged))
     as_full, as_lagged = (
         float(((own[0] - judges[1]) ** 2 + (own[1] - judges[0]) ** 2).sum()) for own in (judges, others)
     )

@@ -6,8 +6,9 @@ halves of the islands are decoded in each way, full and lagged, and scored under
 
     R = ½ [L_B(z_A) + L_A(z_B)],
 
-which, unlike the risk of a decode under the guesses it was made from, is not optimistic. The way of the lesser R, all
-streams together, decodes all guesses; R is the risk that is reported.
+which, unlike the risk of a decode under the guesses it was made from, is not optimistic. The way of the lesser R, over
+``JUDGED`` streams together (all, if there are no more), decodes all guesses; R is the risk that is reported. A choice
+between two ways needs no more streams: where they cannot tell the ways apart, it matters little which is taken.
 """
 
 from __future__ import annotations
@@ -15,19 +16,21 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from retrodict.decode import Charges, Decodes, Ensembles, decode_set, expected_distance_set, thin_set
-from retrodict.decode.transport import CostLike, as_cost
+from retrodict.decode.transport import Cost, CostLike, as_cost
 from retrodict.events.stream_set import StreamSet
 from retrodict.smc.guesses import Guesses
 
 DRAWS = 200  # that the guesses of a stream are thinned to
 PSEUDO_COUNT = 1.0
+JUDGED = 1000  # streams that choose the way, in the order of numbers that follow from their ids
 Way = Literal["full", "lagged"]
+Risks = dict[Way, list[NDArray[np.float64]]]
 
 
 @dataclass(frozen=True, eq=False)
@@ -44,56 +47,96 @@ class Decision:
     nothing: NDArray[np.float64]
 
 
+class Judged(NamedTuple):
+    """Both ensembles of N observed streams, those that are not ``possible`` [N] among them."""
+
+    full: Guesses
+    lagged: Guesses
+    observed: StreamSet
+    possible: NDArray[np.bool_]
+
+    def of_streams(self, which: NDArray[np.int64]) -> Judged:
+        """Some of the streams."""
+        full, lagged = self.full.of_streams(which), self.lagged.of_streams(which)
+        return Judged(full, lagged, self.observed[which], self.possible[which])
+
+
 def decide(
-    full: Guesses,
-    lagged: Guesses,
-    observed: StreamSet,
-    possible: NDArray[np.bool_],
+    posterior: Judged,
     costs: Sequence[CostLike],
     ensemble: Way | None,
     progress: Callable[[int], None] | None,
     **options: Any,
 ) -> list[Decision]:
-    """The consensus at each cost; ``ensemble`` None leaves the choice to the cross-fit.
+    """The consensus at each cost with its risk; ``ensemble`` None leaves the choice to the cross-fit.
 
-    Streams that are not ``possible`` [N] get no events.
+    Streams that are not ``possible`` get no events.
     """
-    prices, ways = [as_cost(cost) for cost in costs], {"full": full, "lagged": lagged}
+    prices, full = [as_cost(cost) for cost in costs], posterior.full
     expected = (full.weights * full.counts()).sum(1)
-    risks: dict[Way, list[NDArray[np.float64]]] = {}
     tried: tuple[Way, ...] = ("full", "lagged") if ensemble is None else (ensemble,)
     passes = len(prices) + (2 * len(tried) if full.islands > 1 else 0)
     options["progress"] = _counter(progress, passes)
-    if full.islands > 1:
-        judges = full.halves()
-        for way in tried:
-            risks[way] = _cross_fit(ways[way].halves(), judges, observed, prices, options)
+    risks = _cross_fit(posterior, tried, prices, options)
+    judged = _some_streams(posterior.observed)
     decisions = []
     for c, price in enumerate(prices):
-        best = min(tried, key=lambda way: float(risks[way][c].sum())) if risks else tried[-1]
-        thinned, charges = _prepare(ways[best], observed, DRAWS)
-        (found,) = decode_set(thinned, [price], charges, **options)
+        best = _least(risks, tried, c, judged)
+        found, streams = _decode(posterior, best, price, options)
         risk = risks[best][c] if risks else found.risk
-        streams = as_streams(found, observed)
-        streams = streams if possible.all() else streams.keep(possible[streams.stream_of_event])
         decisions.append(Decision(streams, best, risk, price.insert * expected))
     return decisions
 
 
-def _cross_fit(
-    halves: tuple[Guesses, Guesses],
-    judges: tuple[Guesses, Guesses],
-    observed: StreamSet,
-    costs: Sequence[Any],
-    options: dict[str, Any],
-) -> list[NDArray[np.float64]]:
-    """R of each stream [N], for each cost."""
-    risks = [np.zeros(len(observed)) for _ in costs]
-    for own, judge in ((halves[0], judges[1]), (halves[1], judges[0])):
-        thinned, charges = _prepare(own, observed, DRAWS // 2)
-        other, decodes = _ensembles(judge), decode_set(thinned, costs, charges, **options)
-        for risk, cost, found in zip(risks, costs, decodes, strict=True):
-            risk += 0.5 * expected_distance_set(found.times, found.types, found.offsets, other, cost)
+def answer(
+    posterior: Judged, cost: CostLike, ensemble: Way | None, progress: Callable[[int], None] | None, **options: Any
+) -> StreamSet:
+    """The consensus that ``decide`` gives, without its risk, for which every stream would be decoded three times."""
+    price, way = as_cost(cost), ensemble
+    if way is None:
+        judged = _some_streams(posterior.observed)
+        some = posterior if len(judged) == len(posterior.observed) else posterior.of_streams(judged)
+        tried: tuple[Way, ...] = ("full", "lagged")
+        way = _least(_cross_fit(some, tried, [price], options), tried, 0, slice(None))
+    return _decode(posterior, way, price, options | {"progress": _counter(progress, 1)})[1]
+
+
+def _some_streams(observed: StreamSet) -> NDArray[np.int64]:
+    """The streams that choose the way, in their order; which they are follows from the ids of all."""
+    if len(observed) <= JUDGED:
+        return np.arange(len(observed))
+    return np.sort(np.argsort(observed.id_keys, kind="stable")[:JUDGED])
+
+
+def _least(risks: Risks, tried: Sequence[Way], cost: int, judged: Any) -> Way:
+    """The way of the least risk over some streams; the last one tried where there is no independent run."""
+    return min(tried, key=lambda way: float(risks[way][cost][judged].sum())) if risks else tried[-1]
+
+
+def _decode(posterior: Judged, way: Way, price: Cost, options: dict[str, Any]) -> tuple[Decodes, StreamSet]:
+    """The consensus of one ensemble, and as streams; those that are not possible have no events."""
+    observed, possible = posterior.observed, posterior.possible
+    thinned, charges = _prepare(getattr(posterior, way), observed, DRAWS)
+    (found,) = decode_set(thinned, [price], charges, **options)
+    streams = as_streams(found, observed)
+    return found, streams if possible.all() else streams.keep(possible[streams.stream_of_event])
+
+
+def _cross_fit(posterior: Judged, tried: Sequence[Way], costs: Sequence[Cost], options: dict[str, Any]) -> Risks:
+    """R of each stream [N], for each way and cost; nothing where there is one island alone."""
+    if posterior.full.islands < 2:
+        return {}
+    judges = [_ensembles(half) for half in posterior.full.halves()]
+    risks: Risks = {}
+    for way in tried:
+        risks[way] = [np.zeros(len(posterior.observed)) for _ in costs]
+        for own, other in zip(getattr(posterior, way).halves(), reversed(judges), strict=True):
+            thinned, charges = _prepare(own, posterior.observed, DRAWS // 2)
+            decodes = decode_set(thinned, costs, charges, **options)
+            for risk, cost, found in zip(risks[way], costs, decodes, strict=True):
+                risk += 0.5 * expected_distance_set(
+                    found.times, found.types, found.offsets, other, cost, threads=options.get("threads")
+                )
     return risks
 
 

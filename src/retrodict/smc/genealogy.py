@@ -14,8 +14,6 @@ their h are drawn together, stretches of different h independently. With more pa
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -24,6 +22,7 @@ from numba import njit
 from numpy.typing import NDArray
 
 from retrodict.smc.particles import Result
+from retrodict.smc.threads import share_out
 
 FAMILIES = 10.0  # effective families that a segment of the lagged ensemble has at least, where there are as many
 Numbers = NDArray[np.float64]
@@ -33,9 +32,10 @@ Indices = NDArray[np.int64]
 class Paths(NamedTuple):
     """M guesses of the missing events of each of B streams, E events in all."""
 
-    times: Numbers  # [E]: since the start of the stream, guess by guess
+    times: Numbers  # [E]: guess by guess
     types: Indices  # [E]
     counts: Indices  # [B, M]: how many events each guess has
+    offsets: Indices  # [B M + 1]: where those of each guess begin
     families: Numbers  # [B, S]: effective families N_i of each segment; NaN beyond a stream's end
 
 
@@ -52,56 +52,55 @@ class Record(NamedTuple):
     steps: Indices  # [B]: the number of segments of each stream
 
 
-def trace_back(run: Result, keys: torch.Tensor) -> tuple[Paths, Paths, Indices]:
-    """The full and the lagged ensemble of a run, and the h of each segment [B, S]; ``keys`` [B] pick lagged guesses."""
+def trace_back(
+    run: Result, keys: torch.Tensor, starts: Numbers | None = None, order: Indices | None = None
+) -> tuple[Paths, Paths, Indices]:
+    """The full and the lagged ensemble of a run, and the h of each segment [B, S]; ``keys`` [B] pick lagged guesses.
+
+    Stream ``order[b]`` of the run comes at place b of all that is given back, with times on the axis on which it
+    starts at ``starts[b]``; by default in the order of the run, with times since the start.
+    """
     record = _record(run)
     B, S, M = record.heads.shape
     families, lagged_families = np.full((B, S), np.nan), np.full((B, S), np.nan)
     reach, slots = np.zeros((B, S), np.int64), np.zeros((B, S, M), np.int32)
     counts, lagged_counts = np.zeros((B, M), np.int64), np.zeros((B, M), np.int64)
-    seeds = keys.cpu().numpy().view(np.uint64)
+    seeds = keys.numpy().view(np.uint64)
+    order = np.arange(B) if order is None else order
+    starts = np.zeros(B) if starts is None else starts
+    sizes = families, lagged_families, reach
 
     def look(first: int, stop: int) -> None:
-        _look(record, first, stop, FAMILIES, seeds, families, lagged_families, reach, slots, counts, lagged_counts)
+        _look(record, order[first:stop], first, FAMILIES, seeds, *sizes, slots, counts, lagged_counts)
 
-    _share_out(look, B, B * S * M)
+    share_out(look, B, B * S * M)
     places, lagged_places = _offsets(counts), _offsets(lagged_counts)
     full = np.empty(places[-1]), np.empty(places[-1], np.int64)
     lagged = np.empty(lagged_places[-1]), np.empty(lagged_places[-1], np.int64)
 
     def write(first: int, stop: int) -> None:
-        _write(record, first, stop, slots, places, *full, lagged_places, *lagged)
+        _write(record, order[first:stop], first, starts, slots, places, *full, lagged_places, *lagged)
 
-    _share_out(write, B, B * S * M)
-    return Paths(*full, counts, families), Paths(*lagged, lagged_counts, lagged_families), reach
+    share_out(write, B, B * S * M)
+    whole = Paths(*full, counts, places, families)
+    return whole, Paths(*lagged, lagged_counts, lagged_places, lagged_families), reach
 
 
 def _record(run: Result) -> Record:
     t = run.trace
     parts = (*run.forest, t.parents, t.resampled, t.log_weights, t.heads, run.steps)
-    return Record(*(x.cpu().contiguous().numpy() for x in parts))
+    return Record(*(x.contiguous().numpy() for x in parts))
 
 
 def _offsets(counts: Indices) -> Indices:
     return np.concatenate([[0], np.cumsum(counts.reshape(-1))])
 
 
-def _share_out(work: Callable[[int, int], Any], streams: int, size: int) -> None:
-    """``work(first, stop)`` on streams first to stop, in threads where it is much."""
-    threads = min(torch.get_num_threads(), streams)
-    if threads <= 1 or size < 100_000:
-        work(0, streams)
-        return
-    edges = np.linspace(0, streams, 4 * threads + 1).astype(np.int64).tolist()
-    with ThreadPoolExecutor(threads) as pool:
-        list(pool.map(work, edges[:-1], edges[1:]))
-
-
 @njit(cache=True, nogil=True)
 def _look(
     record: Record,
+    runs: Indices,
     first: int,
-    stop: int,
     wanted: float,
     seeds: Any,
     families: Numbers,
@@ -111,16 +110,20 @@ def _look(
     counts: Indices,
     lagged_counts: Indices,
 ) -> None:
-    """Families, reach and the particles whose segments make up each lagged guess, ``slots`` [B, S, M]."""
-    for b in range(first, stop):
-        _count_families(record, b, wanted, families[b], lagged_families[b], reach[b])
-        _pick_slots(record, b, reach[b], seeds[b], slots[b])
+    """Families, reach and the particles whose segments make up each lagged guess, ``slots`` [B, S, M].
+
+    ``runs`` are the streams of the record that come at place ``first`` and at those after it.
+    """
+    for at in range(len(runs)):
+        b, place = runs[at], first + at
+        _count_families(record, b, wanted, families[place], lagged_families[place], reach[place])
+        _pick_slots(record, b, reach[place], seeds[b], slots[place])
         last = record.steps[b] - 1
         for m in range(counts.shape[1]):
-            counts[b, m] = _length(record.before, record.heads[b, last, m], -1)
+            counts[place, m] = _length(record.before, record.heads[b, last, m], -1)
             for s in range(last + 1):
-                head, end = _ends(record, b, s, slots[b, s, m])
-                lagged_counts[b, m] += _length(record.before, head, end)
+                head, end = _ends(record, b, s, slots[place, s, m])
+                lagged_counts[place, m] += _length(record.before, head, end)
 
 
 @njit(nogil=True)
@@ -258,8 +261,9 @@ def _length(before: Any, head: int, end: int) -> int:
 @njit(cache=True, nogil=True)
 def _write(
     record: Record,
+    runs: Indices,
     first: int,
-    stop: int,
+    starts: Numbers,
     slots: Any,
     places: Indices,
     times: Numbers,
@@ -268,23 +272,24 @@ def _write(
     lagged_times: Numbers,
     lagged_types: Indices,
 ) -> None:
-    """The events of both ensembles, each guess's from places[b M + m] on."""
+    """The events of both ensembles, guess m's of the stream at place a from places[a M + m] on."""
     M = record.heads.shape[2]
-    for b in range(first, stop):
+    for at in range(len(runs)):
+        b, a = runs[at], first + at
         last = record.steps[b] - 1
         for m in range(M):
-            _copy(record, record.heads[b, last, m], -1, places[b * M + m + 1], times, types)
-            place = lagged_places[b * M + m + 1]
+            _copy(record, record.heads[b, last, m], -1, starts[a], places[a * M + m + 1], times, types)
+            place = lagged_places[a * M + m + 1]
             for s in range(last, -1, -1):
-                head, end = _ends(record, b, s, slots[b, s, m])
-                place = _copy(record, head, end, place, lagged_times, lagged_types)
+                head, end = _ends(record, b, s, slots[a, s, m])
+                place = _copy(record, head, end, starts[a], place, lagged_times, lagged_types)
 
 
 @njit(nogil=True)
-def _copy(record: Record, head: int, end: int, place: int, times: Any, types: Any) -> int:
+def _copy(record: Record, head: int, end: int, start: float, place: int, times: Any, types: Any) -> int:
     """Events on the path back from ``head`` to ``end``, written so that they end before ``place``; where they start."""
     while head != end:
         place -= 1
-        times[place], types[place] = record.times[head], record.types[head]
+        times[place], types[place] = start + record.times[head], record.types[head]
         head = record.before[head]
     return place

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+from functools import partial
 from itertools import pairwise
 
 import numpy as np
@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from retrodict.events.stream import EventStream
 from retrodict.events.stream_set import StreamSet
+from retrodict.smc.threads import share_out
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -66,55 +67,97 @@ class Guesses:
 
     def take(self, guesses: NDArray[np.int64]) -> tuple[NDArray[np.float64], NDArray[np.int64], NDArray[np.int64]]:
         """Times, types and offsets of some of the N M guesses, in the order given."""
-        counts = np.diff(self.offsets)[guesses]
+        counts = self.offsets[guesses + 1] - self.offsets[guesses]
         offsets = np.concatenate([[0], np.cumsum(counts)])
         events = np.repeat(self.offsets[guesses] - offsets[:-1], counts) + np.arange(offsets[-1])
         return self.event_times[events], self.event_types[events], offsets
 
+    def owners(self, first: int, last: int) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.float64]]:
+        """The stream, the guess and its weight of every event of streams ``first`` to ``last``, [E'] each."""
+        from retrodict.smc.cells import name_owners  # loads Numba
+
+        M = self.weights.shape[1]
+        size = int(self.offsets[last * M] - self.offsets[first * M])
+        stream, draw, weight = np.empty(size, np.int64), np.empty(size, np.int64), np.empty(size)
+        given = self.offsets, self.weights, first, stream, draw, weight
+        share_out(partial(name_owners, *given), last - first, size)
+        return stream, draw, weight
+
+    def of_streams(self, which: NDArray[np.int64]) -> Guesses:
+        """The guesses of some of the streams, in the order given."""
+        M = self.weights.shape[1]
+        rows = (which[:, None] * M + np.arange(M)).reshape(-1)
+        return Guesses(*self.take(rows), self.weights[which], self.families[which])
+
     def halves(self) -> tuple[Guesses, Guesses]:
         """The guesses of the first and of the other half of the islands, with weights that add up to one again."""
-        own = np.arange(self.weights.shape[1]).reshape(self.islands, -1)
-        middle = self.islands // 2
-        first, second = (self._some(own[a].reshape(-1), a) for a in (slice(None, middle), slice(middle, None)))
-        return first, second
+        (N, M), middle = self.weights.shape, self.islands // 2
+        own, weights = np.arange(M) >= self._middle, self._weights_of_halves()
 
-    def _some(self, own: NDArray[np.int64], islands: slice) -> Guesses:
-        N, M = self.weights.shape
-        weights = self.weights[:, own]
-        sums = weights.sum(1, keepdims=True)
-        weights = np.where(sums > 0, weights / np.where(sums > 0, sums, 1.0), 1.0 / len(own))
-        rows = (np.arange(N)[:, None] * M + own).reshape(-1)
-        return Guesses(*self.take(rows), weights, self.families[:, islands])
+        def half(mine: NDArray[np.bool_], islands: slice) -> Guesses:
+            rows = (np.arange(N)[:, None] * M + np.flatnonzero(mine)).reshape(-1)
+            return Guesses(*self.take(rows), weights[:, mine], self.families[:, islands])
+
+        return half(~own, slice(None, middle)), half(own, slice(middle, None))
+
+    @property
+    def _middle(self) -> int:
+        """The first guess of the second half."""
+        return self.islands // 2 * (self.weights.shape[1] // self.islands)
+
+    def _weights_of_halves(self) -> NDArray[np.float64]:
+        """Weights that add up to one in either half of the islands, [N, M]."""
+        result = np.empty_like(self.weights)
+        for own in (slice(None, self._middle), slice(self._middle, None)):
+            weights = self.weights[:, own]
+            sums = weights.sum(1, keepdims=True)
+            equal = 1.0 / max(weights.shape[1], 1)
+            result[:, own] = np.where(sums > 0, weights / np.where(sums > 0, sums, 1.0), equal)
+        return result
 
     def expected_counts(self, observed: StreamSet) -> NDArray[np.float64]:
         """Expected events in each segment between observed events, by type, [segments, K].
 
         Segments are those of stream 0, then of stream 1 and so on; types beyond the 64th share columns.
         """
+        return self._add(observed, self.weights, 0)[1]
+
+    def expected_counts_of_halves(self, observed: StreamSet) -> NDArray[np.float64]:
+        """The expected counts of the first and of the other half of the islands, [2, segments, K]."""
+        return self._add(observed, self._weights_of_halves(), self._middle)
+
+    def _add(self, observed: StreamSet, weights: NDArray[np.float64], middle: int) -> NDArray[np.float64]:
+        """Expected counts of the guesses before ``middle`` and of the others, [2, segments, K]."""
         from retrodict.smc.cells import add_events  # loads Numba
 
-        K = min(observed.num_types, 64)
-        first = observed.offsets + np.arange(len(self) + 1)
-        cells = np.zeros((int(first[-1]), K))
-        own = self.event_times, self.event_types, self.offsets, self.weights
-        add_events(*own, observed.event_times, observed.offsets, cells)
+        cells = np.zeros((2, int(observed.offsets[-1]) + len(self), min(observed.num_types, 64)))
+        own = self.event_times, self.event_types, self.offsets, weights, middle
+
+        def add(first: int, stop: int) -> None:
+            add_events(first, stop, *own, observed.event_times, observed.offsets, cells)
+
+        share_out(add, len(self), len(self.event_times))
         return cells
 
 
-def join(parts: Sequence[Guesses], order: NDArray[np.int64]) -> Guesses:
-    """Guesses of parts of a set, put together in the order of the set."""
+def join(parts: list[Guesses], order: NDArray[np.int64]) -> Guesses:
+    """Guesses of parts of a set, put together in the order of the set; ``parts`` is emptied, to save memory."""
     if len(parts) == 1 and bool((order == np.arange(len(order))).all()):
-        return parts[0]
+        return parts.pop()
+    from retrodict.smc.cells import copy_events  # loads Numba
+
     M, width = parts[0].weights.shape[1], max(p.families.shape[2] for p in parts)
     families = [
         np.pad(p.families, ((0, 0), (0, 0), (0, width - p.families.shape[2])), constant_values=np.nan) for p in parts
     ]
-    whole = Guesses(
-        np.concatenate([p.event_times for p in parts]),
-        np.concatenate([p.event_types for p in parts]),
-        np.concatenate([[0], np.cumsum(np.concatenate([np.diff(p.offsets) for p in parts]))]),
-        np.concatenate([p.weights for p in parts])[order],
-        np.concatenate(families)[order],
-    )
-    times, types, offsets = whole.take((order[:, None] * M + np.arange(M)).reshape(-1))
-    return replace(whole, event_times=times, event_types=types, offsets=offsets)
+    counts = np.concatenate([np.diff(p.offsets) for p in parts]).reshape(-1, M)[order]
+    offsets = np.concatenate([[0], np.cumsum(counts)])
+    times, types = np.empty(offsets[-1]), np.empty(offsets[-1], np.int64)
+    weights, place, later = np.concatenate([p.weights for p in parts])[order], np.argsort(order), len(order)
+    while parts:
+        part = parts.pop()
+        later -= len(part)
+        own, target = part.offsets[::M], offsets[place[later : later + len(part)] * M]
+        events = part.event_times, part.event_types, own, target, times, types
+        share_out(partial(copy_events, *events), len(part), len(part.event_times))
+    return Guesses(times, types, offsets, weights, np.concatenate(families)[order])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import replace
 from typing import TYPE_CHECKING, Literal
 
@@ -19,6 +20,7 @@ from retrodict.events.results import refuse_results
 from retrodict.events.stream import EventStream
 from retrodict.events.stream_set import StreamSet
 from retrodict.events.suspicion import warn_of
+from retrodict.missingness.base import Missingness
 from retrodict.models.quadrature import Integral
 from retrodict.proposals.base import Proposal
 from retrodict.random import split, stream_keys
@@ -47,6 +49,7 @@ def impute(
     ess_threshold: float = 0.5,
     engine: str = "auto",
     *,
+    missing: Missingness | None = None,
     sampler: str | Sampler | None = None,
     integral: Integral | None = None,
     islands: int | None = None,
@@ -58,10 +61,11 @@ def impute(
 
     "auto" is as many as make the answer honest, as far as the engine affords them: 1,000 with compiled engines, 200
     with torch, where ``posterior.warn()`` tells whether they were enough.
-    ``proposal`` is a ``Filtering`` or a trained ``Smoothing``. ``resample`` names a scheme (multinomial, stratified,
-    systematic, residual) used when the effective sample size falls below ``ess_threshold`` times the particles; None
-    for none. ``islands`` splits the particles into independent runs combined by their evidence (2 by default, where the
-    particles can be halved), so that what one says can be judged by another.
+    ``proposal`` is a ``Filtering`` or a trained ``Smoothing``; ``missing`` says how events go missing, where that is
+    not what the proposal was made for (``Smoothing(model)`` is for all mechanisms). ``resample`` names a scheme
+    (multinomial, stratified, systematic, residual) used when the effective sample size falls below ``ess_threshold``
+    times the particles; None for none. ``islands`` splits the particles into independent runs combined by their
+    evidence (2 by default, where the particles can be halved), so that what one says can be judged by another.
 
     ``engine`` names what runs it (torch, the reference; native, compiled for CPUs; triton, for GPUs), "auto" the
     fastest that can; ``sampler`` how events are drawn from q (thinning, inversion), by default the engine's own;
@@ -74,6 +78,7 @@ def impute(
     options = Options.of(
         1 if particles == "auto" else particles, resample, ess_threshold, sampler, integral, max_events
     )
+    proposal = proposal.ready(missing)
     model = proposal.model
     observed = model.matched(observed)
     refuse_results(observed)
@@ -87,19 +92,27 @@ def impute(
     warn_of(observed, skip=("ends",))
     options = replace(options, particles=particles // islands)
     _ask_memory(observed, proposal, particles)
-    parts, done = [], 0
+    keys = stream_keys(seed, observed.ids)
+    parts: list[Posterior] = []
+    traced: Future[Posterior] | None = None
+    done = 0
     rows = rows or chosen.rows_at_once(proposal)
     groups = batches_by_length(observed.lengths, max(1, rows // particles)) or [np.zeros(0, dtype=np.int64)]
-    for index in groups:
-        batch = make_batch(observed, index, dtype=model.dtype, device=model.device)
-        keys = stream_keys(seed, [observed.ids[i] for i in index]).to(model.device)
-        settled, own_keys = settle(batch, keys, islands)
-        run = chosen.run(settled, proposal, own_keys, options)
-        parts.append(_posterior(observed[index], run, own_keys, islands, proposal))
-        done += len(index)
-        if progress is not None:
-            progress(done)
-    posterior = concatenate(parts, observed, np.argsort(np.concatenate(groups), kind="stable"))
+    with ThreadPoolExecutor(1) as pool:  # traces one batch back while the engine runs the next
+        for index in groups:
+            batch = make_batch(observed, index, dtype=model.dtype, device=model.device)
+            settled, own_keys = settle(batch, keys[index].to(model.device), islands)
+            run = chosen.run(settled, proposal, own_keys, options).on_host()
+            if traced is not None:
+                parts.append(traced.result())
+            own = observed[np.sort(index)], np.argsort(index)
+            traced = pool.submit(_posterior, *own, run, own_keys.cpu(), islands, proposal)
+            done += len(index)
+            if progress is not None:
+                progress(done)
+        assert traced is not None
+        parts.append(traced.result())
+    posterior = concatenate(parts, observed, np.argsort(np.concatenate([np.sort(index) for index in groups])))
     for found in posterior.suspicions():
         warnings.warn(str(found), SuspicionNotice, stacklevel=2)
     return posterior
@@ -113,6 +126,7 @@ def sweep(
     resample: str | None = "systematic",
     ess_threshold: float = 0.5,
     *,
+    missing: Missingness | None = None,
     sampler: str | Sampler | None = None,
     integral: Integral | None = None,
     max_events: int = 100_000,
@@ -134,6 +148,7 @@ def sweep(
     event 2: 1.68 missing so far
     """
     options = Options.of(particles, resample, ess_threshold, sampler, integral, max_events)
+    proposal = proposal.ready(missing)
     model = proposal.model
     streams = model.matched(observed)
     batch = make_batch(streams, dtype=model.dtype, device=model.device)
@@ -149,29 +164,30 @@ def _ask_memory(observed: StreamSet, proposal: Proposal, particles: int) -> None
     )
 
 
-def _posterior(observed: StreamSet, run: Result, keys: Tensor, islands: int, proposal: Proposal) -> Posterior:
-    """What B streams' islands drew, B I runs, as the posterior of B streams."""
+@torch.no_grad()
+def _posterior(
+    observed: StreamSet, order: NDArray[np.int64], run: Result, keys: Tensor, islands: int, proposal: Proposal
+) -> Posterior:
+    """What B streams' islands drew, B I runs, as the posterior of B streams, which come in another ``order`` [B]."""
     from retrodict.smc.genealogy import trace_back  # loads Numba
 
-    stream = torch.arange(len(run.log_evidence), device=run.log_evidence.device)
-    final = run.trace.log_weights[stream, run.steps - 1]
+    final = run.trace.log_weights[torch.arange(len(run.log_evidence)), run.steps - 1]
     weights, log_evidence = unite_weights(final, run.log_evidence, islands)
     ess = unite_sizes(run.trace.ess, weights, islands)
-    full, lagged, reach = trace_back(run, split(keys, _LAGGED))
+    runs = (order[:, None] * islands + np.arange(islands)).reshape(-1)
+    full, lagged, reach = trace_back(run, split(keys, _LAGGED), np.repeat(observed.starts, islands), runs)
     (B, M), S = weights.shape, ess.shape[1]
     resamplings = run.trace.resampled.view(B, islands, S).any(1).sum(1)
 
     def guesses(paths: Paths, weights: NDArray[np.float64]) -> Guesses:
-        starts = np.repeat(observed.starts, paths.counts.reshape(B, M).sum(1))
-        offsets = np.concatenate([[0], np.cumsum(paths.counts.reshape(-1))])
-        return Guesses(paths.times + starts, paths.types, offsets, weights, paths.families.reshape(B, islands, S))
+        return Guesses(paths.times, paths.types, paths.offsets, weights, paths.families.reshape(B, islands, S))
 
     ahead = (reach - np.arange(S)).reshape(B, islands, S).min(1, initial=S)
     return Posterior(
         observed,
-        guesses(full, weights.cpu().numpy()),
+        guesses(full, weights.numpy()[order]),
         guesses(lagged, np.full((B, M), 1.0 / M)),
-        log_evidence.cpu().numpy(),
-        Diagnostics(ess.cpu().numpy(), ahead, resamplings.cpu().numpy()),
+        log_evidence.numpy()[order],
+        Diagnostics(ess.numpy()[order], ahead, resamplings.numpy()[order]),
         proposal.model,
     )

@@ -12,6 +12,8 @@ from retrodict.missingness.base import History
 from retrodict.models.state import put, take
 from retrodict.smc.resampling import log_mean
 
+_PINNED = 1 << 30  # bytes that a run may have to be copied by way of pinned memory, which is kept
+
 
 class Sample(NamedTuple):
     """The weighted particles of B streams, M each, with up to C missing events."""
@@ -54,6 +56,15 @@ class Result(NamedTuple):
     trace: Trace
     log_evidence: Tensor  # [B] float64: the estimate of log p(x)
 
+    def on_host(self) -> Result:
+        """The same in the memory of the host, from a GPU by way of pinned memory unless that would be much."""
+        parts = (*self.forest, *self.trace, self.log_evidence)
+        pinned = self.log_evidence.is_cuda and sum(x.nbytes for x in parts) < _PINNED
+        copies = [_copy_pinned(x) if pinned else x.cpu() for x in parts]
+        if pinned:
+            torch.cuda.current_stream(self.log_evidence.device).synchronize()
+        return Result(Forest(*copies[:3]), Trace(*copies[3:-1]), copies[-1])
+
     @property
     def steps(self) -> Tensor:
         """The number of segments of each stream, [B]."""
@@ -65,6 +76,11 @@ class Result(NamedTuple):
         stream, last = torch.arange(len(self.log_evidence), device=self.log_evidence.device), self.steps - 1
         log_weights, heads = self.trace.log_weights[stream, last], self.trace.heads[stream, last]
         return Sample(*unroll(self.forest, heads), log_weights, self.log_evidence)
+
+
+def _copy_pinned(x: Tensor) -> Tensor:
+    """A copy on the host that is there once the stream of the GPU has got to it."""
+    return torch.empty(x.shape, dtype=x.dtype, pin_memory=True).copy_(x, non_blocking=True)
 
 
 def unroll(forest: Forest, heads: Tensor) -> tuple[Tensor, Tensor, Tensor]:

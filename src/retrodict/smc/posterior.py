@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from retrodict.decode.transport import CostLike
-    from retrodict.smc.decision import Decision
+    from retrodict.smc.decision import Decision, Judged
 
 _SOME = 50  # streams that are looked at for types that surprise the model
 
@@ -149,16 +149,8 @@ class Posterior:
         self, count: int = 1, seed: int = 0, ensemble: Literal["chosen", "full", "lagged"] = "chosen"
     ) -> list[StreamSet]:
         """``count`` draws of the missing events of all streams, each equally likely: guesses picked by weight."""
-        guesses: Guesses = getattr(self, ensemble)
-        generator, o = np.random.default_rng(seed), self.observed
-        cumulative = guesses.weights.cumsum(1)
-        sets = []
-        for _ in range(count):
-            u = generator.random((len(self), 1)) * cumulative[:, -1:]
-            chosen = (cumulative <= u).sum(1).clip(max=self.num_particles - 1)
-            events = guesses.take(np.arange(len(self)) * self.num_particles + chosen)
-            sets.append(StreamSet.trusted(*events, o.starts, o.ends, o.ids, o.types, axis=o.axis))
-        return sets
+        generator = np.random.default_rng(seed)
+        return [_draw(getattr(self, ensemble), self.observed, generator) for _ in range(count)]
 
     def complete(self, missing: StreamSet) -> StreamSet:
         """Observed and missing events together."""
@@ -192,7 +184,10 @@ class Posterior:
         two are aligned, within the cost of an insertion and a deletion at most), and ``earliest`` and ``latest``, which
         hold its time with probability ``level`` if it did. ``options`` are those of ``decide``.
         """
-        return self.decide([cost], method=method, level=level)[0].streams
+        from retrodict.smc.decision import answer  # loads Numba
+
+        options = self._search() | {"method": method, "level": level} | options
+        return answer(self._judged(), cost, options.pop("ensemble", None), options.pop("progress", None), **options)
 
     def decide(
         self,
@@ -204,43 +199,52 @@ class Posterior:
     ) -> list[Decision]:
         """The consensus at each cost with its risk, judged by an independent run (``smc/decision.py``).
 
-        ``ensemble`` names the guesses to decode; by default the independent run chooses. Streams without evidence,
-        whose particles mean nothing, get no events. ``progress`` is called with the number of streams done.
-        ``options`` are those of ``rd.consensus``; a thousandth above the least risk is near enough, since 200 guesses
-        say less than that.
+        ``ensemble`` names the guesses to decode; by default the independent run chooses (for all streams alike, by at
+        most 1,000 of them). Streams without evidence, whose particles mean nothing, get no events. ``progress`` is
+        called with the number of streams done. ``options`` are those of ``rd.consensus``; a thousandth above the least
+        risk is near enough, since 200 guesses say less than that.
         """
         from retrodict.smc.decision import decide  # loads Numba
 
-        options = {"tolerance": 1e-3, "threads": torch.get_num_threads()} | options
-        return decide(self.full, self.lagged, self.observed, self.is_possible, costs, ensemble, progress, **options)
+        return decide(self._judged(), costs, ensemble, progress, **self._search() | options)
+
+    def _judged(self) -> Judged:
+        from retrodict.smc.decision import Judged  # loads Numba
+
+        return Judged(self.full, self.lagged, self.observed, self.is_possible)
+
+    def _search(self) -> dict[str, Any]:
+        return {"tolerance": 1e-3, "threads": torch.get_num_threads()}
 
     def to_frame(self, start: int = 0, stop: int | None = None) -> pd.DataFrame:
         """One row for each event of each particle: stream, draw, weight, time, type; of streams ``start:stop``."""
         import pandas as pd
 
-        guesses = self.chosen
-        first, last, _ = slice(start, stop).indices(len(self))
-        spans = guesses.offsets[first * self.num_particles : last * self.num_particles + 1]
-        events = slice(spans[0], spans[-1])
-        particle = np.repeat(np.arange(first * self.num_particles, last * self.num_particles), np.diff(spans))
-        ids = np.empty(len(self), dtype=object)
+        rows, ids = self.rows(start, stop), np.empty(len(self), dtype=object)
         ids[:] = self.observed.ids
-        time: Any = guesses.event_times[events]
+        time: Any = rows["time"]
         if self.observed.axis.is_calendar:
-            instants = pd.to_datetime(self.observed.axis.to_instants(time), utc=True)
+            instants = pd.to_datetime(time, utc=True)
             zone = self.observed.axis.timezone
             time = instants.tz_convert(zone) if zone else instants.tz_localize(None)
-        return pd.DataFrame(
-            {
-                "stream": ids[particle // self.num_particles],
-                "draw": particle % self.num_particles,
-                "weight": guesses.weights.reshape(-1)[particle],
-                "time": time,
-                "type": pd.Categorical.from_codes(
-                    guesses.event_types[events], categories=pd.Index(self.observed.types)
-                ),
-            }
-        )
+        types = pd.Categorical.from_codes(rows["type"], categories=pd.Index(self.observed.types))
+        return pd.DataFrame(rows | {"stream": ids[rows["stream"]], "time": time, "type": types})
+
+    def rows(self, start: int = 0, stop: int | None = None) -> dict[str, NDArray[Any]]:
+        """The columns of ``to_frame``: streams and types by number, dates in nanoseconds since 1970."""
+        guesses, M = self.chosen, self.num_particles
+        first, last, _ = slice(start, stop).indices(len(self))
+        spans = guesses.offsets[first * M : last * M + 1]
+        events = slice(spans[0], spans[-1])
+        time = guesses.event_times[events]
+        stream, draw, weight = guesses.owners(first, last)
+        return {
+            "stream": stream,
+            "draw": draw,
+            "weight": weight,
+            "time": self.observed.axis.to_instants(time) if self.observed.axis.is_calendar else time,
+            "type": guesses.event_types[events],
+        }
 
     def to_arviz(self, draws: int | None = None, seed: int = 0) -> Any:
         """An ArviZ InferenceData of what can be said of every draw: counts, and times of the first and last event.
@@ -260,7 +264,8 @@ class Posterior:
         found = beyond_edges(self.observed, float(self.expected_count().sum()))
         if self.model is None or not len(self):
             return found
-        return found + surprises(self.model, combine(self.observed[:_SOME], self.draws()[0][:_SOME])[0])
+        some = self.observed[:_SOME]
+        return found + surprises(self.model, combine(some, _draw(self.chosen, some, np.random.default_rng(0)))[0])
 
     def warn(self) -> None:
         """Say in words, as one notice each, what should keep you from trusting the answer."""
@@ -271,6 +276,8 @@ class Posterior:
         self, guesses: Guesses, type: str | int | None, start: Moment | None, end: Moment | None
     ) -> NDArray[np.int64]:
         """Events of a type in [start, end] in each guess, [N, M]."""
+        if type is None and start is None and end is None:
+            return guesses.counts()
         keep = np.ones(len(guesses.event_times), dtype=bool)
         if type is not None:
             keep &= guesses.event_types == self._type_index(type)
@@ -289,18 +296,25 @@ class Posterior:
         raise DataError(f"unknown type {type!r}; known types are {describe_types(types)}", remedy="name one of these")
 
 
+def _draw(guesses: Guesses, observed: StreamSet, generator: np.random.Generator) -> StreamSet:
+    """One guess of each observed stream, which are the first ones of the guesses, picked by weight."""
+    o, M = observed, guesses.weights.shape[1]
+    cumulative = guesses.weights[: len(o)].cumsum(1)
+    u = generator.random((len(o), 1)) * cumulative[:, -1:]
+    picked = (cumulative <= u).sum(1).clip(max=M - 1)
+    events = guesses.take(np.arange(len(o)) * M + picked)
+    return StreamSet.trusted(*events, o.starts, o.ends, o.ids, o.types, axis=o.axis)
+
+
 def load_posterior(directory: str | os.PathLike[str]) -> Posterior:
     """Read a posterior that ``Posterior.save`` wrote; it has no model to forecast with until one is set."""
     return Posterior(*read_posterior(directory))
 
 
-def concatenate(parts: Sequence[Posterior], observed: StreamSet, order: NDArray[np.int64]) -> Posterior:
-    """Posteriors of parts of a set, put together in the order of the set."""
-    return Posterior(
-        observed,
-        join([p.full for p in parts], order),
-        join([p.lagged for p in parts], order),
-        np.concatenate([p.log_evidence for p in parts])[order],
-        Diagnostics.concatenate([p.diagnostics for p in parts], order),
-        parts[0].model,
-    )
+def concatenate(parts: list[Posterior], observed: StreamSet, order: NDArray[np.int64]) -> Posterior:
+    """Posteriors of parts of a set, put together in the order of the set; ``parts`` is emptied, to save memory."""
+    log_evidence = np.concatenate([p.log_evidence for p in parts])[order]
+    diagnostics = Diagnostics.concatenate([p.diagnostics for p in parts], order)
+    full, lagged, model = [p.full for p in parts], [p.lagged for p in parts], parts[0].model
+    parts.clear()
+    return Posterior(observed, join(full, order), join(lagged, order), log_evidence, diagnostics, model)

@@ -15,11 +15,13 @@ from __future__ import annotations
 import math
 import os
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
 
 from retrodict.errors import DataError
@@ -32,6 +34,8 @@ from retrodict.smc.diagnostics import Diagnostics
 from retrodict.smc.guesses import Guesses
 
 if TYPE_CHECKING:
+    import pyarrow as pa
+
     from retrodict.smc.posterior import Posterior
 
 FORMAT, VERSION = "retrodict posterior", 2
@@ -52,7 +56,6 @@ def save_posterior(
     ``unit`` is the one that costs of decoding are given in. ``progress`` is called with the number of streams written.
     """
     import pyarrow as pa
-    import pyarrow.parquet as pq
 
     from retrodict.events.io.kept_table import ROWS, TABLE, keep_table  # loads Arrow
     from retrodict.events.io.parquet_file import write_parquet
@@ -83,9 +86,11 @@ def save_posterior(
 
             plain = posterior.observed.replace()  # under our own names, not as the user's table
             write_parquet(plain, new("observed.parquet"), path / "observed.parquet", {})
-            for name, table in tables.items():
-                pq.write_table(table, new(name))
-            write_draws(posterior, new("draws.parquet"), progress)
+            with ThreadPoolExecutor(max(1, min(torch.get_num_threads(), len(tables)))) as pool:
+                written = [pool.submit(_write, table, new(name)) for name, table in tables.items()]
+                write_draws(posterior, new("draws.parquet"), progress)
+                for one in written:
+                    one.result()
             (path / "posterior.json").unlink(missing_ok=True)
         if kept is None:  # that of another posterior
             for name in (TABLE, ROWS):
@@ -100,18 +105,39 @@ def _guess_table(guesses: Guesses) -> dict[str, Any]:
     return {"stream": stream, "draw": draw, "weight": guesses.weights.reshape(-1), "events": np.diff(guesses.offsets)}
 
 
+def _encoding(table: pa.Table) -> dict[str, Any]:
+    """How Parquet holds columns: numbers that hardly repeat as they are, since looking for repeats takes longest."""
+    numbers = [field.name for field in table.schema if field.name in ("time", "weight")]
+    others = [name for name in table.column_names if name not in numbers]
+    return {"use_dictionary": others, "write_statistics": others}
+
+
+def _write(table: pa.Table, file: BinaryIO) -> None:
+    import pyarrow.parquet as pq
+
+    pq.write_table(table, file, **_encoding(table))
+
+
 def write_draws(posterior: Posterior, file: BinaryIO, progress: Callable[[int], None] | None = None) -> None:
     """Write all draws as one Parquet table, some streams at a time: a table of all of them takes much memory."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
+    o = posterior.observed
+    ids, types = pa.array(o.ids), pa.array(o.types)
+
     def part(first: int) -> pa.Table:
-        return pa.Table.from_pandas(posterior.to_frame(first, first + _STREAMS), preserve_index=False)
+        rows: dict[str, Any] = posterior.rows(first, first + _STREAMS)
+        rows["stream"] = ids.take(pa.array(rows["stream"]))
+        rows["type"] = pa.DictionaryArray.from_arrays(rows["type"].astype(np.int32), types)
+        if o.axis.is_calendar:
+            rows["time"] = pa.array(rows["time"]).cast(pa.timestamp("ns", o.axis.timezone))
+        return pa.table(rows)
 
     head = part(0)
-    with pq.ParquetWriter(file, head.schema) as writer:
+    with pq.ParquetWriter(file, head.schema, **_encoding(head)) as writer:
         for first in range(0, max(len(posterior), 1), _STREAMS):
-            writer.write_table(part(first).cast(head.schema) if first else head)
+            writer.write_table(part(first) if first else head)
             if progress is not None:
                 progress(min(first + _STREAMS, len(posterior)))
 

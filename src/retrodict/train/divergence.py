@@ -21,6 +21,7 @@ from retrodict.events.batch import Batch, batches_by_length
 from retrodict.events.combine import observed_first
 from retrodict.events.pairs import PackedPairs, PairBatch, pairs_of_draws
 from retrodict.events.stream_set import StreamSet
+from retrodict.missingness.anything import Anything
 from retrodict.models.quadrature import GaussLegendre, Integral, Stratified
 from retrodict.proposals.base import Proposal
 from retrodict.random import split, stream_keys
@@ -95,8 +96,10 @@ class Divergence(Objective):
         self.module = self.proposal = proposal
         self.train, self.dev, self.seed = train, dev, seed
         self.beta, self.fresh_masks, self.num_draws = beta, fresh_masks, draws
-        self.mechanism, scored = proposal.missingness, self.streams.scored
-        self._dev = observed_first(scored, self.mechanism.hide(scored, _DEV_MASK))
+        scored = self.streams.scored
+        self._on_dev = proposal.given(proposal.missingness.redrawn(seed + _DEV_MASK))
+        self._in_epoch = proposal  # with the mechanisms of this epoch
+        self._dev = observed_first(scored, self._on_dev.missingness.hide(scored, _DEV_MASK))
         self._censored: tuple[StreamSet, NDArray[np.bool_]] | None = None  # this epoch's streams, and what is hidden
         self._packed: dict[tuple[bool, torch.device], PackedPairs] = {}
         self._epoch = 0
@@ -112,15 +115,22 @@ class Divergence(Objective):
 
     def events_per_stream(self) -> float:
         """Expected missing events of a training stream."""
-        return max(float(self.mechanism.event_rates(self.train).sum()) / max(len(self.train), 1), 1e-3)
+        return max(float(self.proposal.missingness.event_rates(self.train).sum()) / max(len(self.train), 1), 1e-3)
 
     def epoch_batches(self, batch_size: int, seed: int, epoch: int) -> list[NDArray[np.int64]]:
-        """Censor this epoch's streams; a function of seed and epoch alone (on one kind of device, if p draws them)."""
+        """Censor this epoch's streams; a function of seed and epoch alone (on one kind of device, if p draws them).
+
+        In a batch, streams with most observed events come first: so the right-to-left LSTM reads little padding.
+        """
         streams, self._points, self._epoch = self.streams.of_epoch(epoch), None, epoch
         mask_seed = epoch_seed(self.seed, epoch if self.fresh_masks else 0)
-        self._censored = observed_first(streams, self.mechanism.hide(streams, mask_seed))
+        self._in_epoch = self.proposal.given(self.proposal.missingness.redrawn(mask_seed))
+        self._censored = observed_first(streams, self._in_epoch.missingness.hide(streams, mask_seed))
         self._packed = {key: packed for key, packed in self._packed.items() if key[0]}
-        return batches_by_length(streams.lengths, batch_size, np.random.default_rng([seed, epoch]))
+        complete, missing = self._censored
+        seen = np.bincount(complete.stream_of_event[~missing], minlength=len(complete))
+        groups = batches_by_length(streams.lengths, batch_size, np.random.default_rng([seed, epoch]))
+        return [index[np.argsort(-seen[index], kind="stable")] for index in groups]
 
     def dev_batches(self, batch_size: int) -> list[NDArray[np.int64]]:
         """The scored streams once."""
@@ -141,23 +151,26 @@ class Divergence(Objective):
 
     def loss(self, batch: Any, training: bool) -> tuple[Tensor, Tensor]:
         """The divergence summed over streams, and the number of missing events."""
-        total = torch.zeros((), dtype=self.proposal.model.dtype, device=batch.durations.device)
+        proposal = self._in_epoch if training else self._on_dev
+        total = torch.zeros((), dtype=proposal.model.dtype, device=batch.durations.device)
         if self.beta > 0:
-            total = total + self.beta * inclusive(self.proposal, batch, self._integral(training)).sum()
+            total = total + self.beta * inclusive(proposal, batch, self._integral(training)).sum()
         if self.beta < 1:
             keys = stream_keys(self.seed, batch.index.tolist()).to(batch.durations.device)
             keys = split(keys, 1 + self._epoch if training else 0)  # new ones every epoch, the same ones on dev
-            drawn = exclusive(self.proposal, batch.observed, keys, self.num_draws, self._integral(training))
+            drawn = exclusive(proposal, batch.observed, keys, self.num_draws, self._integral(training))
             total = total + (1 - self.beta) * drawn.sum()
         return total, batch.missing.sum()
 
     def _integral(self, training: bool) -> Integral:
-        """Sixteen fixed nodes on dev; in training random points, others in every batch.
+        """Sixteen points on dev, always the same; in training two random points a gap, others in every batch.
 
-        q knows when the next observed event is, and could learn to be small at nodes that are always the same.
+        q knows when the next observed event is, and could learn to be small at nodes that are always the same. Two
+        points make a gradient noisier by less than a hundredth (``docs/imputation.md``).
         """
         if not training:
-            return GaussLegendre()
+            prior = isinstance(self._on_dev.missingness, Anything)  # it has too many breaks to cut each gap at
+            return Stratified(16, torch.Generator(self.device).manual_seed(_DEV_MASK)) if prior else GaussLegendre()
         if self._points is None or self._points.device != self.device:
             self._points = torch.Generator(self.device).manual_seed(epoch_seed(self.seed, self._epoch) + _POINTS)
-        return Stratified(4, self._points)
+        return Stratified(2, self._points)

@@ -62,6 +62,7 @@ def learn_missing(
     proposal: Proposal,
     streams: StreamSet,
     *,
+    missing: Missingness | None = None,
     rounds: int = 30,
     particles: int = 50,
     draws: int = 4,
@@ -72,11 +73,12 @@ def learn_missing(
 ) -> Learned:
     """Learn the mechanism of a proposal from incomplete ``streams``, its model fixed.
 
-    It starts from the mechanism the proposal has; types whose rates are 0 or 1 keep them. Rates by type come with
-    standard errors (``learned.rates``), and a notice names those that the streams do not tell. With a ``directory``
-    every round is kept there, and a call that finds some goes on after them. ``progress`` is called with the round and
-    its evidence.
+    It starts from ``missing``, or from the mechanism that the proposal has; types whose rates are 0 or 1 keep them.
+    Rates by type come with standard errors (``learned.rates``), and a notice names those that the streams do not tell.
+    With a ``directory`` every round is kept there, and a call that finds some goes on after them. ``progress`` is
+    called with the round and its evidence.
     """
+    proposal = proposal.ready(missing)
     streams = proposal.model.matched(streams)
     unit = streams.axis.unit
     given, start = proposal.missingness, copy.deepcopy(proposal.missingness).bind(streams.types, unit)

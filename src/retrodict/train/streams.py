@@ -17,6 +17,7 @@ from retrodict.events.combine import join
 from retrodict.events.stream_set import StreamSet
 from retrodict.missingness.by_type import ByType
 from retrodict.models.base import Model
+from retrodict.models.quadrature import GaussLegendre
 from retrodict.models.simulate import simulate
 from retrodict.proposals.filtering import Filtering
 from retrodict.smc.engines import choose
@@ -95,7 +96,8 @@ def draw_like(model: Model, streams: StreamSet, seed: int = 0) -> StreamSet:
         return _with_events(streams, times, drawn.event_types, drawn.offsets)
     none = np.zeros(0, dtype=np.int64)
     nothing = _with_events(streams, np.zeros(0), none, np.zeros(len(streams) + 1, dtype=np.int64))
-    found = impute(nothing, everything, 1, seed, resample=None, max_events=most)
+    # Every weight is 1, since q is p: one node is enough for an integral of their difference.
+    found = impute(nothing, everything, 1, seed, resample=None, max_events=most, integral=GaussLegendre(1))
     return _with_events(streams, found.event_times, found.event_types, found.offsets)
 
 

@@ -19,7 +19,8 @@ from torch import Tensor
 
 from retrodict.errors import ModelError, RunawayError
 from retrodict.events.batch import Batch
-from retrodict.missingness.by_type import ByType
+from retrodict.missingness.base import Missingness
+from retrodict.missingness.pieces import Pieces, of_time, pieces_of, rates_at
 from retrodict.models import Hawkes, NeuralHawkes, Poisson
 from retrodict.models.quadrature import GaussLegendre
 from retrodict.proposals.base import Proposal
@@ -81,10 +82,8 @@ class NativeEngine:
             return "it computes neural models in single precision, and this one is in double."
         if type(proposal) not in (Filtering, Smoothing):
             return f"it knows filtering and smoothing, not {type(proposal).__name__}."
-        if isinstance(proposal, Smoothing) and proposal.mixing and type(model) is not NeuralHawkes:
-            return f"it does not mix past and future, as this smoother does, for a {type(model).__name__} process."
-        if type(proposal.missingness) is not ByType:
-            return f"it knows missing rates by type, not {type(proposal.missingness).__name__}."
+        if of_time(proposal.missingness) is None:
+            return f"it knows mechanisms that depend on time and on After alone, not {proposal.missingness!r}."
         if not isinstance(options.integral, GaussLegendre):
             return f"it integrates by Gauss-Legendre quadrature, not {type(options.integral).__name__}."
         if isinstance(options.sampler, Inversion) and options.integral != EIGHT_NODES:
@@ -109,9 +108,14 @@ class NativeEngine:
         results = _built().Results(log_evidence, ess, parents, resampled, log_weights, heads)
         model, future = self._weights(proposal)
         batch = _batch(observed, keys, proposal.model.start_atom is not None)
+        pieces = pieces_of(proposal.missingness, observed)
+        assert pieces is not None
+        never_change = _never_change(pieces)
+        rates, shares = _rates(observed, proposal.missingness, pieces, never_change), _shares(observed, proposal)
         threads = torch.get_num_threads()
         group = max(1, min(_GROUP_ROWS // M, -(-B // threads)))
-        histories = _built().sweep(model, future, _settings(proposal, options), batch, results, group, threads)
+        settings = _settings(proposal, options, pieces, never_change)
+        histories = _built().sweep(model, future, settings, batch, rates, shares, results, group, threads)
         if histories.runaway:
             raise RunawayError(runaway_message(options.max_events))
         E = histories.size
@@ -125,7 +129,9 @@ class NativeEngine:
         """The packed weights of a proposal's model and of its view of the future, kept until they change."""
         tensors = [*proposal.parameters(), *proposal.buffers()]
         # The sum as well: changes through ``.data`` leave no version.
-        version = [(t.data_ptr(), t._version, float(t.detach().sum())) for t in tensors]
+        version: list[Any] = [(t.data_ptr(), t._version, float(t.detach().sum())) for t in tensors]
+        if isinstance(proposal, Smoothing):
+            version.append(_arrays(proposal.input_table())[0].tobytes())
         known = self._packed.get(proposal)
         if known is None or known[0] != version:
             if any(bool(torch.isnan(t).any()) for t in tensors):
@@ -153,12 +159,38 @@ def _batch(observed: Batch, keys: Tensor, has_atom: bool) -> Any:
     )
 
 
-def _settings(proposal: Proposal, options: Options) -> Any:
+def _never_change(pieces: Pieces) -> bool:
+    """Whether rates are the same at all times, in all streams and after all histories."""
+    return not pieces.after and bool((pieces.rates == pieces.rates[:1, :1, :1]).all())
+
+
+def _rates(observed: Batch, mechanism: Missingness, pieces: Pieces, never_change: bool) -> Any:
+    """Missing rates of observed events and at the start, and, where they change, in between."""
+    seen = rates_at(mechanism, observed, observed.times).gather(2, observed.types[..., None])[..., 0]
+    start = 1 - rates_at(mechanism, observed, torch.zeros_like(observed.durations)[:, None])[:, 0]
+    for part in pieces.after:
+        start = start * (1 - part.late)
+    some = slice(0, 0) if never_change else slice(None)
+    tensors = (torch.log1p(-seen), 1 - start, pieces.breaks, pieces.rates[:, some], pieces.bends[:, some])
+    return _built().Rates(*(tensor.contiguous().numpy() for tensor in tensors))
+
+
+def _shares(observed: Batch, proposal: Proposal) -> NDArray[np.float32] | None:
+    """What the inputs of the right-to-left LSTM add to its gates, [B, S, 7 D'], where their types do not say that."""
+    shares = proposal.input_shares(observed) if isinstance(proposal, Smoothing) else None
+    return None if shares is None else _arrays(shares)[0]
+
+
+def _settings(proposal: Proposal, options: Options, pieces: Pieces, never_change: bool) -> Any:
     """Options as the compiled code takes them."""
-    rule, mechanism, atom = options.integral, proposal.missingness, proposal.model.start_atom
+    rule, atom = options.integral, proposal.model.start_atom
     assert isinstance(rule, GaussLegendre)
-    assert isinstance(mechanism, ByType)
-    missing = mechanism.rates(torch.zeros((), dtype=torch.float64))
+    one_for_all = pieces.rates[:1, 0, 0].sum(0).tolist()  # zeros where there are no streams
+    missing = one_for_all if never_change else []
+    after = [
+        _built().Recent(part.trigger.int().tolist(), part.reach, part.soon.tolist(), part.late.tolist())
+        for part in pieces.after
+    ]
     nodes, weights = rule.nodes((), torch.zeros((), dtype=torch.float64))
     grid, antiderivatives = _grid(options.sampler.points if isinstance(options.sampler, Inversion) else 2)
     return _built().Settings(
@@ -171,7 +203,8 @@ def _settings(proposal: Proposal, options: Options) -> Any:
         weights.tolist(),
         grid.tolist(),
         antiderivatives.reshape(-1).tolist(),
-        missing.tolist(),
+        missing,
+        after,
         [] if atom is None else atom.log_probs.tolist(),
     )
 
@@ -186,25 +219,27 @@ def _grid(points: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
 
 def _pack_model(proposal: Proposal) -> Any:
     model = proposal.model
+    mix = proposal.mix if isinstance(proposal, Smoothing) else None
     if isinstance(model, NeuralHawkes):
+        units = _arrays(model.readout[:0] if mix is None else mix.past.weight)
         lstm = _arrays(model.lstm.by_type, model.lstm.by_hidden, model.lstm.bias)
         readout, scale = _arrays(model.readout, model.log_scale.exp())
-        mix = proposal.mix if isinstance(proposal, Smoothing) else None
-        units = _arrays(model.readout[:0] if mix is None else mix.past.weight)
         return _built().NeuralWeights(*lstm, readout, scale, float(model.time_scale), *units)
+    K = model.num_types
+    units = _arrays(torch.zeros(0, K) if mix is None else mix.past.weight)
     if isinstance(model, Hawkes):
         decay = model.decay.double().expand(model.num_types)
         jumps = model.excitation.double() * decay
-        return _built().HawkesWeights(model.base.tolist(), decay.tolist(), jumps.reshape(-1).tolist())
+        return _built().HawkesWeights(model.base.tolist(), decay.tolist(), jumps.reshape(-1).tolist(), *units)
     assert isinstance(model, Poisson)
-    K = model.num_types
-    return _built().HawkesWeights(model.rates.tolist(), [1.0] * K, [0.0] * (K * K))
+    return _built().HawkesWeights(model.rates.tolist(), [1.0] * K, [0.0] * (K * K), *units)
 
 
 def _pack_future(proposal: Proposal) -> Any:
     if not isinstance(proposal, Smoothing):
         return None
-    lstm = _arrays(proposal.lstm.by_type, proposal.lstm.by_hidden, proposal.lstm.bias)
+    table = proposal.input_table()
+    lstm = _arrays(table, proposal.lstm.by_hidden, torch.zeros_like(table[0]))
     readouts = _arrays(proposal.readout, proposal.start_readout)
     mix, none = proposal.mix, proposal.readout[:0]
     units = (none, none[:, 0], none.t()) if mix is None else (mix.future.weight, mix.past.bias, mix.readout.weight)

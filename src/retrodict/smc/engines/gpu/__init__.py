@@ -3,7 +3,11 @@
     engine.py    what it takes and what it refuses; the contract
     sweep.py     the loop over rounds, replayed as CUDA graphs
     buffers.py   where everything lies on the device
+    load.py      streams, weights and missing rates into the buffers
+    launch.py    how kernels are launched and recorded
     draw.py      DrawSegment: every row that is short of its segment's end draws its next event (lines 27-46)
+    tilt.py      what the future adds to the drive, and units in which past and future interact
+    stretch.py   missing rates that change in time: how far a row may draw at once
     meet.py      particles meet at observed events: resample, go on; slots that are free take waiting streams
     begin.py     a slot begins with a stream
     read.py      the LSTM reads the events of a round in one matrix product; copies follow their parents

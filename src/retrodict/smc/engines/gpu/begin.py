@@ -12,8 +12,9 @@ from retrodict.smc.engines.gpu.draw import COPIES, EVENTS, STREAMS
 @triton.jit
 def take_stream(
     slot, stream, last, log_weights, head, events, rounds, slot_stream, slot_segment, slot_open, slot_evidence,
-    start_kind, start_log, node_time, node_kind, node_parent, counters, tally, pending, copies, R, M, into,
-    ATOM: tl.constexpr, MB: tl.constexpr,
+    start_kind, start_log, node_time, node_kind, node_parent, counters, tally, pending, copies, stand, piece, triggers,
+    is_trigger, R, M, into,
+    ATOM: tl.constexpr, PIECES: tl.constexpr, AFTER: tl.constexpr, KP: tl.constexpr, MB: tl.constexpr,
 ):  # fmt: skip
     """Let a slot begin with a stream: M particles in the state after BOS and what was drawn at the start instant."""
     tl.store(slot_stream + slot, stream)
@@ -43,6 +44,13 @@ def take_stream(
             newest = tl.where(some, node.to(tl.int32), newest)
         tl.store(log_weights + row, log_weight, mask=on)
         tl.store(last + row, nothing.to(tl.float64), mask=on)
+        if PIECES:
+            tl.store(stand + row, nothing.to(tl.float64), mask=on)
+            tl.store(piece + row, nothing, mask=on)
+            for a in tl.static_range(AFTER):
+                starts = (kind > 0) & (tl.load(is_trigger + a * KP + tl.maximum(kind - 1, 0)) != 0)
+                when = tl.where(starts, 0.0, -float("inf")).to(tl.float64)
+                tl.store(triggers + a * R.to(tl.int64) + row, when, mask=on)
         tl.store(head + row, newest, mask=on)
         tl.store(events + row, (kind > 0).to(tl.int32), mask=on)
         tl.store(rounds + row, nothing, mask=on)
@@ -54,8 +62,9 @@ def take_stream(
 @triton.jit(do_not_specialize=["R", "M"])
 def begin(
     order, last, log_weights, head, events, rounds, slot_stream, slot_segment, slot_open, slot_evidence, start_kind,
-    start_log, node_time, node_kind, node_parent, counters, tally, pending, copies, R, M,
-    ATOM: tl.constexpr, MB: tl.constexpr,
+    start_log, node_time, node_kind, node_parent, counters, tally, pending, copies, stand, piece, triggers, is_trigger,
+    R, M,
+    ATOM: tl.constexpr, PIECES: tl.constexpr, AFTER: tl.constexpr, KP: tl.constexpr, MB: tl.constexpr,
 ):  # fmt: skip
     """Fill the slots for the first time."""
     slot = tl.program_id(0)
@@ -63,8 +72,8 @@ def begin(
         stream = tl.load(order + slot)
         take_stream(
             slot, stream, last, log_weights, head, events, rounds, slot_stream, slot_segment, slot_open, slot_evidence,
-            start_kind, start_log, node_time, node_kind, node_parent, counters, tally, pending, copies, R, M, 0, ATOM,
-            MB,
+            start_kind, start_log, node_time, node_kind, node_parent, counters, tally, pending, copies, stand, piece,
+            triggers, is_trigger, R, M, 0, ATOM, PIECES, AFTER, KP, MB,
         )  # fmt: skip
     else:
         tl.store(slot_stream + slot, -1)

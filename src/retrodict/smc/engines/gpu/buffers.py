@@ -29,6 +29,15 @@ class Tiles:
     back_depth: int = 64
     back_warps: int = 4
     block: int = 1024
+    units_a_warp: int = 32  # of those in which past and future interact, while rows draw
+
+    def particles_at_once(self, particles: int) -> int:
+        """How many particles of a slot are looked at together."""
+        return min(self.block, max(16, 1 << (particles - 1).bit_length()))
+
+    def warps_to_draw(self, padded_types: int, units: int) -> int:
+        """So many that what all nodes of a cell sum up fits into registers."""
+        return min(8, max(self.draw_warps * padded_types // 16, units // self.units_a_warp))
 
 
 class Shape(NamedTuple):
@@ -42,6 +51,10 @@ class Shape(NamedTuple):
     types: int
     padded_types: int
     back_hidden: int  # 0: filtering
+    units: int  # in which past and future interact, padded
+    inputs: bool  # whether each input of the right-to-left LSTM has a share of the gates of its own
+    pieces: int  # of missing rates a stream; 0: rates are constant
+    after: int  # parts of the mechanism that look at last triggers
     scheme: int
     atom: bool
     exact: bool  # two half-precision numbers for each of the LSTM's, not one
@@ -52,11 +65,17 @@ class Shape(NamedTuple):
         """All particles of all slots."""
         return self.slots * self.particles
 
+    @property
+    def width(self) -> int:
+        """Columns of the table of each segment: types, then units."""
+        return self.padded_types + self.units
+
 
 def make_buffers(shape: Shape, tiles: Tiles) -> dict[str, Any]:
     """All tensors, zero at first, by the names of the kernels' parameters; sizes too."""
     R, M, B, S, D, D2 = shape.rows, shape.particles, shape.streams, shape.segments, shape.hidden, shape.back_hidden
     KP, parts = shape.padded_types, 2 if shape.exact else 1
+    P, A, W = shape.pieces, shape.after, shape.units
 
     make = partial(torch.zeros, dtype=torch.float32, device=shape.device)
     whole, double = partial(make, dtype=torch.int32), partial(make, dtype=torch.float64)
@@ -70,6 +89,9 @@ def make_buffers(shape: Shape, tiles: Tiles) -> dict[str, Any]:
         **{name: double(R) for name in ("last", "log_weights", "cumulative")},
         "pending": whole(2, R),
         "copies": whole(2, R),
+        "stand": double(R if P else 1),
+        "piece": whole(R if P else 1),
+        "triggers": double(max(A, 1), R if A else 1),
         # Slots.
         **{name: whole(shape.slots) for name in ("slot_stream", "slot_segment", "slot_open")},
         "slot_evidence": double(shape.slots),
@@ -84,11 +106,20 @@ def make_buffers(shape: Shape, tiles: Tiles) -> dict[str, Any]:
         "log_evidence": double(B),
         "start_kind": whole(starts),
         "start_log": double(starts),
+        # Missing rates that change.
+        "breaks": double(B, P + 1) if P else double(1),
+        "controls": make(B, P, 4, KP) if P else make(1),
+        "reach": double(max(A, 1)),
+        "recent": double(max(A, 1), 2, KP),
+        "is_trigger": whole(max(A, 1), KP),
+        "P": P,
         # The model.
         "by_kind": make(shape.types + 1, 7, D),
         "recurrent": make(parts, D // tiles.read_columns, 8, tiles.read_columns, D, dtype=torch.float16),
         "readout": make(2, KP, D, dtype=torch.float16),
         "sizes": make(KP),
+        "mix_past": make(max(W, 1), D, dtype=torch.float16),
+        "mix_out": make(KP, max(W, 1), dtype=torch.float16),
         "by_type": make(5, KP),
         "rho": double(shape.types),
         "scores": double(2, shape.types),
@@ -98,7 +129,7 @@ def make_buffers(shape: Shape, tiles: Tiles) -> dict[str, Any]:
         "counters": whole(4),
         "tally": make(8, dtype=torch.int64),
         "steps": whole(2),
-        "table": make(B, S, 9, 2, KP) if D2 else make(1),
+        "table": make(B, S, 9, 2, shape.width) if D2 else make(1),
         "R": R,
         "M": M,
         "S": S,
@@ -114,9 +145,11 @@ def make_back_buffers(shape: Shape, tiles: Tiles, shared: dict[str, Any]) -> dic
     own: dict[str, Any] = {
         "cells": make(2, B, 4, D),
         "by_kind": make(shape.types + 1, 7, D),
+        "inputs": make(B, shape.segments, 7, D) if shape.inputs else make(1),
         "recurrent": make(parts, D // columns, 8, columns, D, dtype=torch.float16),
-        "readout": make(2, shape.padded_types, D, dtype=torch.float16),
-        "sizes": make(shape.padded_types),
+        "readout": make(2, shape.width, D, dtype=torch.float16),
+        "sizes": make(shape.width),
+        "offsets": make(shape.width),
         "B": B,
         "end": shape.types,
     }

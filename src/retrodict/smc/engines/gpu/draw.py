@@ -16,7 +16,6 @@ import triton.language as tl
 from torch import Tensor
 
 from retrodict.smc.engines.gpu.maths import (
-    add_dot,
     cell_at,
     exp2,
     inverse,
@@ -27,9 +26,10 @@ from retrodict.smc.engines.gpu.maths import (
     tanh,
     uniform,
 )
+from retrodict.smc.engines.gpu.stretch import control_points, cubic, remember, seen_after, stretch
+from retrodict.smc.engines.gpu.tilt import TABLE, future, mixed, place_of, project
 
 HALVES = tl.constexpr(8)
-TABLE = tl.constexpr(8)  # cells of the table of each segment
 COPIES = tl.constexpr(2)  # where the counters lie: 0 and 1 are the rows waiting in even and odd rounds
 UPDATES = tl.constexpr(3)
 EVENTS, DONE, NEXT, RUNAWAY, STREAMS, LIMIT, HIGHEST = (tl.constexpr(i) for i in range(7))  # where the tally's lie
@@ -64,26 +64,21 @@ def _hidden_pair(output, minus, arg, other_arg):
 
 
 @triton.jit
-def _future(table, place, k, KP: tl.constexpr):
-    """u_k · h̄ between the table's nodes by cubic Hermite interpolation; ``place`` [R, N] in [0, 8]."""
-    j = tl.minimum(place.to(tl.int32), TABLE - 1)
-    f = (place - j.to(tl.float32))[:, :, None]
-    at = table + (j * (2 * KP))[:, :, None] + k[None, None, :]
-    x0, m0, x1, m1 = tl.load(at), tl.load(at + KP), tl.load(at + 2 * KP), tl.load(at + 3 * KP)
-    rise = x1 - x0
-    return x0 + f * (m0 + f * ((3.0 * rise - 2.0 * m0 - m1) + f * (m0 + m1 - 2.0 * rise)))
-
-
-@triton.jit
-def _rates(acc, tau, length, whole, own, sharp, soft, rho, k, BR: tl.constexpr, KP: tl.constexpr, SMOOTH: tl.constexpr):
-    """Σ_k λ^p_k and Σ_k λ^q_k at the nodes tau [R, 4] of a cell from the drives [4 R, K]."""
+def _rates(
+    acc, sums, tau, ahead, whole, own, mix_out, sharp, soft, rho, k,
+    BR: tl.constexpr, KP: tl.constexpr, UNITS: tl.constexpr, SMOOTH: tl.constexpr,
+):  # fmt: skip
+    """Σ_k λ^p_k and Σ_k λ^q_k at the nodes tau [R, 4] of a cell from the drives [4 R, K] and the units' sums."""
     x = tl.reshape(acc, (BR, 4, KP))
     rate = softplus2(x * sharp[None, None, :]) * soft[None, None, :]
     p = tl.sum(rate, 2)
     if SMOOTH:
-        place = tl.sqrt(tl.minimum(tl.maximum((length[:, None] - tau) * whole[:, None], 0.0), 1.0)) * TABLE
-        rate = softplus2((x + _future(own, place, k, KP)) * sharp[None, None, :]) * soft[None, None, :]
-    q = tl.sum(rate * rho[None, None, :], 2)
+        place = place_of(ahead[:, None] - tau, whole[:, None])
+        x += future(own, place, k, KP + UNITS)
+        if UNITS > 0:
+            x += mixed(sums, own, place, mix_out, BR, KP, UNITS)
+        rate = softplus2(x * sharp[None, None, :]) * soft[None, None, :]
+    q = tl.sum(rate * rho, 2)
     return p, q
 
 
@@ -93,12 +88,14 @@ def _pick(values, index, k):
     return tl.sum(tl.where(k[None, :] == index[:, None], values, 0.0), 1)
 
 
-@triton.jit(do_not_specialize=["R", "M", "S", "parity"])
+@triton.jit(do_not_specialize=["R", "M", "S", "P", "parity"])
 def draw(
     state, last, log_weights, hidden, elapsed, kind, head, events, rounds, slot_stream, slot_segment, slot_open, keys,
     edges, edge_kind, edge_score, edge_log, table, readout, sizes, by_type, fractions, clock, node_time, node_kind,
-    node_parent, counters, tally, pending, updates, R, M, S, parity,
-    D: tl.constexpr, KP: tl.constexpr, BR: tl.constexpr, BD: tl.constexpr, SMOOTH: tl.constexpr, EXACT: tl.constexpr,
+    node_parent, counters, tally, pending, updates, mix_past, mix_out, stand, piece, breaks, controls, triggers, reach,
+    recent, is_trigger, R, M, S, P, parity,
+    D: tl.constexpr, KP: tl.constexpr, UNITS: tl.constexpr, BR: tl.constexpr, BD: tl.constexpr, SMOOTH: tl.constexpr,
+    PIECES: tl.constexpr, AFTER: tl.constexpr, EXACT: tl.constexpr,
 ):  # fmt: skip
     """One round for BR of the waiting rows."""
     first = tl.program_id(0) * BR
@@ -114,11 +111,19 @@ def draw(
         segment = tl.load(slot_segment + slot)
         edge = stream * S + segment
         right = tl.load(edges + edge)
-        now = tl.load(last + row)
-        length = ((right - now) * tl.load(clock)).to(tl.float32)
         row = row.to(tl.int64)
         i, k = tl.arange(0, 4), tl.arange(0, KP)
-        own = table + edge[:, None, None] * ((TABLE + 1) * 2 * KP)
+        origin = tl.load(last + row)
+        now, stop = origin, right
+        if PIECES:
+            now = tl.load(stand + row)
+            here, stop, part, pace = stretch(
+                row, stream, now, right, clock, piece, breaks, triggers, reach, R, P, AFTER
+            )  # fmt: skip
+            passed = ((now - origin) * tl.load(clock)).to(tl.float32)
+        length = ((stop - now) * tl.load(clock)).to(tl.float32)
+        ahead = ((right - now) * tl.load(clock)).to(tl.float32)
+        own = table + edge[:, None, None] * ((TABLE + 1) * 2 * (KP + UNITS))
         whole = length
         if SMOOTH:
             left = tl.load(edges + edge - 1, mask=segment > 0, other=0.0)
@@ -130,10 +135,16 @@ def draw(
         point = tl.load(fractions + _POINT + i)
         zero = tl.zeros((BR * 4, KP), tl.float32)
         acc0, acc1, acc2, acc3 = zero, zero, zero, zero
+        none = zero
+        if UNITS > 0:
+            none = tl.zeros((BR * 4, UNITS), tl.float32)
+        sums0, sums1, sums2, sums3 = none, none, none, none
         for d0 in range(0, D, BD):
             d = d0 + tl.arange(0, BD)
             at = state + row[:, None] * (4 * D) + d[None, :]
             start, target, decay, output = tl.load(at), tl.load(at + D), tl.load(at + 2 * D), tl.load(at + 3 * D)
+            if PIECES:
+                start = cell_at(start, target, decay, passed[:, None])
             fall = ((start - target) * (2.0 * _LOG2E))[:, None, :]
             target = (target * (2.0 * _LOG2E))[:, None, :]
             speed = (decay * (-_LOG2E))[:, None, :]
@@ -147,28 +158,43 @@ def draw(
             h0, h1 = _hidden_pair(output, minus, first_arg, target + fall * a)
             v_at = readout + k[:, None] * D + d[None, :]
             v, v_rest = tl.trans(tl.load(v_at)), tl.trans(tl.load(v_at + KP * D))
-            acc0 = add_dot(tl.reshape(h0, (BR * 4, BD)), v, v_rest, acc0)
-            acc1 = add_dot(tl.reshape(h1, (BR * 4, BD)), v, v_rest, acc1)
+            past = v
+            if UNITS > 0:
+                past = tl.trans(tl.load(mix_past + tl.arange(0, UNITS)[:, None] * D + d[None, :]))
+            acc0, sums0 = project(tl.reshape(h0, (BR * 4, BD)), v, v_rest, acc0, past, sums0, UNITS)
+            acc1, sums1 = project(tl.reshape(h1, (BR * 4, BD)), v, v_rest, acc1, past, sums1, UNITS)
             b = b * b
             step = step * b
             a = a * step
             first_arg = target + fall * a
             a = a * (step * b)
             h0, h1 = _hidden_pair(output, minus, first_arg, target + fall * a)
-            acc2 = add_dot(tl.reshape(h0, (BR * 4, BD)), v, v_rest, acc2)
-            acc3 = add_dot(tl.reshape(h1, (BR * 4, BD)), v, v_rest, acc3)
+            acc2, sums2 = project(tl.reshape(h0, (BR * 4, BD)), v, v_rest, acc2, past, sums2, UNITS)
+            acc3, sums3 = project(tl.reshape(h1, (BR * 4, BD)), v, v_rest, acc3, past, sums3, UNITS)
 
         size = tl.load(sizes + k)[None, :]
         sharp, soft = tl.load(by_type + k), tl.load(by_type + KP + k)
-        rho = tl.load(by_type + 2 * KP + k)
+        rho = tl.load(by_type + 2 * KP + k)[None, None, :]
+        if PIECES:
+            c0, c1, c2, c3 = control_points(
+                row, stream, here, now, controls, triggers, reach, recent, R, P, KP, AFTER
+            )  # fmt: skip
         tau = unit[:, None] * point[None, :]
-        p0, q0 = _rates(acc0 * size, tau, length, whole, own, sharp, soft, rho, k, BR, KP, SMOOTH)
+        if PIECES:
+            rho = cubic(c0, c1, c2, c3, part[:, None] + tau * pace[:, None])
+        p0, q0 = _rates(acc0 * size, sums0, tau, ahead, whole, own, mix_out, sharp, soft, rho, k, BR, KP, UNITS, SMOOTH)
         tau = unit[:, None] * (1.0 + 3.0 * point)[None, :]
-        p1, q1 = _rates(acc1 * size, tau, length, whole, own, sharp, soft, rho, k, BR, KP, SMOOTH)
+        if PIECES:
+            rho = cubic(c0, c1, c2, c3, part[:, None] + tau * pace[:, None])
+        p1, q1 = _rates(acc1 * size, sums1, tau, ahead, whole, own, mix_out, sharp, soft, rho, k, BR, KP, UNITS, SMOOTH)
         tau = unit[:, None] * (4.0 + 5.0 * point)[None, :]
-        p2, q2 = _rates(acc2 * size, tau, length, whole, own, sharp, soft, rho, k, BR, KP, SMOOTH)
+        if PIECES:
+            rho = cubic(c0, c1, c2, c3, part[:, None] + tau * pace[:, None])
+        p2, q2 = _rates(acc2 * size, sums2, tau, ahead, whole, own, mix_out, sharp, soft, rho, k, BR, KP, UNITS, SMOOTH)
         tau = unit[:, None] * (9.0 + 7.0 * point)[None, :]
-        p3, q3 = _rates(acc3 * size, tau, length, whole, own, sharp, soft, rho, k, BR, KP, SMOOTH)
+        if PIECES:
+            rho = cubic(c0, c1, c2, c3, part[:, None] + tau * pace[:, None])
+        p3, q3 = _rates(acc3 * size, sums3, tau, ahead, whole, own, mix_out, sharp, soft, rho, k, BR, KP, UNITS, SMOOTH)
         rate_q = tl.reshape(tl.permute(tl.join(tl.join(q0, q1), tl.join(q2, q3)), (0, 3, 2, 1)), (BR, 16))
 
         # The proposal on half j of a cell is a line: its mean, and its slope, kept from reaching zero.
@@ -201,11 +227,13 @@ def draw(
         begin = tl.load(fractions + _LEFT + 2 * (half // 2)) * length
         tau = begin[:, None] + (time - begin)[:, None] * tl.load(fractions + _RADAU + i)[None, :]
         tau = tl.where(i[None, :] == 3, time[:, None], tau)
-        acc0 = zero
+        acc0, sums0 = zero, none
         for d0 in range(0, D, BD):
             d = d0 + tl.arange(0, BD)
             at = state + row[:, None] * (4 * D) + d[None, :]
             start, target, decay, output = tl.load(at), tl.load(at + D), tl.load(at + 2 * D), tl.load(at + 3 * D)
+            if PIECES:
+                start = cell_at(start, target, decay, passed[:, None])
             at_event = output * tanh(cell_at(start, target, decay, time[:, None]))
             high = at_event.to(tl.float16)
             put = hidden + row[:, None] * D + d[None, :]
@@ -215,7 +243,11 @@ def draw(
             cell = cell_at(start[:, None, :], target[:, None, :], decay[:, None, :], tau[:, :, None])
             h = output[:, None, :] * tanh(cell)
             v_at = readout + k[:, None] * D + d[None, :]
-            acc0 = add_dot(tl.reshape(h, (BR * 4, BD)), tl.trans(tl.load(v_at)), tl.trans(tl.load(v_at + KP * D)), acc0)
+            v, v_rest = tl.trans(tl.load(v_at)), tl.trans(tl.load(v_at + KP * D))
+            past = v
+            if UNITS > 0:
+                past = tl.trans(tl.load(mix_past + tl.arange(0, UNITS)[:, None] * D + d[None, :]))
+            acc0, sums0 = project(tl.reshape(h, (BR * 4, BD)), v, v_rest, acc0, past, sums0, UNITS)
         x = tl.reshape(acc0 * size, (BR, 4, KP))
         partial = tl.sum(softplus2(x * sharp[None, None, :]) * soft[None, None, :], 2)
         area_p = tl.sum(partial * tl.load(fractions + _SHARE + i)[None, :], 1) * (time - begin)
@@ -229,10 +261,20 @@ def draw(
         drive = tl.sum(tl.where((i == 3)[None, :, None], x, 0.0), 1)
         tilted = drive
         if SMOOTH:
-            place = tl.sqrt(tl.minimum(tl.maximum((length - time) * whole, 0.0), 1.0)) * TABLE
-            tilted += tl.reshape(_future(own, place[:, None], k, KP), (BR, KP))
-        rates = (softplus2(tilted * sharp[None, :]) * soft[None, :] + _LEAST) * rho[None, :]
+            place = place_of(ahead - time, whole)[:, None]
+            tilted += tl.reshape(future(own, place, k, KP + UNITS), (BR, KP))
+            if UNITS > 0:
+                more = mixed(sums0, own, place, mix_out, BR, KP, UNITS)
+                tilted += tl.sum(tl.where((i == 3)[None, :, None], more, 0.0), 1)
+        rho = tl.load(by_type + 2 * KP + k)[None, :]
         top = tl.load(tally + HIGHEST).to(tl.int32)
+        if PIECES:
+            c0, c1, c2, c3 = control_points(
+                row, stream, here, now, controls, triggers, reach, recent, R, P, KP, AFTER
+            )  # fmt: skip
+            rho = tl.reshape(cubic(c0, c1, c2, c3, (part + time * pace)[:, None]), (BR, KP))
+            top = tl.max(tl.where(rho > 0.0, k[None, :], 0), 1)
+        rates = (softplus2(tilted * sharp[None, :]) * soft[None, :] + _LEAST) * rho
         climb, total = tl.cumsum(rates, 1), tl.sum(rates, 1)
         u = uniform(split(key, 2), number).to(tl.float32)
         drawn = tl.minimum(tl.sum((climb <= (u * total)[:, None]).to(tl.int32), 1), top)
@@ -241,27 +283,48 @@ def draw(
         own_sharp = tl.load(by_type + scored) * _LN2
         log_p = log_softplus(_pick(drive, scored, k) * own_sharp) + tl.load(by_type + 4 * KP + scored)
         chance = _pick(rates, scored, k) / tl.maximum(total, 1e-37) * density
-        log_ratio = log_p + tl.load(by_type + 3 * KP + scored) - tl.log(tl.maximum(chance, 1e-37))
+        log_rho = tl.load(by_type + 3 * KP + scored)
+        if PIECES:
+            log_rho = tl.log(_pick(rho, scored, k))
+        log_ratio = log_p + log_rho - tl.log(tl.maximum(chance, 1e-37))
         at_edge = tl.load(edge_log + edge) + tl.where(score >= 0, log_p, 0.0).to(tl.float64)
+        found = tl.minimum(now + time.to(tl.float64) * tl.load(clock + 3), stop)
+        new_kind = tl.where(hit, drawn, tl.load(edge_kind + edge))
+        closes = half == HALVES
+        moved, elapse = tl.where(hit, found, right), time
+        if PIECES:
+            closes = closes & (stop >= right)
+            if AFTER > 0:
+                kept = seen_after(row, right, scored, triggers, reach, recent, R, KP, AFTER)
+                at_edge += tl.where(score >= 0, kept, 0.0)
+                remember(row, moved, new_kind, on & (hit | closes), triggers, is_trigger, R, KP, AFTER)
+            at_edge = tl.where(closes, at_edge, 0.0)
+            tl.store(stand + row, tl.where(hit, found, stop), mask=on)
+            tl.store(piece + row, here, mask=on)
+            moved, elapse = tl.where(hit | closes, moved, origin), passed + time
         gain = (area_q - area_p).to(tl.float64) + tl.where(hit, log_ratio.to(tl.float64), at_edge)
         tl.store(log_weights + row, tl.load(log_weights + row) + gain, mask=on)
-
-        found = tl.minimum(now + time.to(tl.float64) * tl.load(clock + 3), right)
-        tl.store(elapsed + row, time, mask=on)
-        tl.store(kind + row, tl.where(hit, drawn, tl.load(edge_kind + edge)), mask=on)
-        tl.store(last + row, tl.where(hit, found, right), mask=on)
+        tl.store(elapsed + row, elapse, mask=on)
+        tl.store(kind + row, new_kind, mask=on)
+        tl.store(last + row, moved, mask=on)
         tl.store(rounds + row, (number + 1).to(tl.int32), mask=on)
-        tl.atomic_add(slot_open + slot, -1, mask=on & (half == HALVES))
+        tl.atomic_add(slot_open + slot, -1, mask=on & closes)
 
         hit = hit & on
         new = hit.to(tl.int32)
         count = tl.sum(new, 0)
+        row32 = row.to(tl.int32)
+        if PIECES:
+            waits = on & ~closes
+            rank = tl.cumsum(waits.to(tl.int32), 0) - 1
+            after = tl.atomic_add(counters + (1 - parity), tl.sum(waits.to(tl.int32), 0))
+            tl.store(pending + (1 - parity) * R + after + rank, row32, mask=waits)
         if count > 0:
             rank = tl.cumsum(new, 0) - 1
-            row32 = row.to(tl.int32)
             tl.store(updates + tl.atomic_add(counters + UPDATES, count) + rank, row32, mask=hit)
-            after = tl.atomic_add(counters + (1 - parity), count)
-            tl.store(pending + (1 - parity) * R + after + rank, row32, mask=hit)
+            if not PIECES:
+                after = tl.atomic_add(counters + (1 - parity), count)
+                tl.store(pending + (1 - parity) * R + after + rank, row32, mask=hit)
             node = tl.atomic_add(tally + EVENTS, count.to(tl.int64)) + rank
             tl.store(node_time + node, found, mask=hit)
             tl.store(node_kind + node, drawn, mask=hit)

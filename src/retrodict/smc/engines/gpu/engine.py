@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from retrodict.events.batch import Batch
-from retrodict.missingness.by_type import ByType
+from retrodict.missingness.pieces import Pieces, of_time, pieces_of
 from retrodict.models.neural_hawkes import NeuralHawkes
 from retrodict.proposals.base import Proposal
 from retrodict.proposals.filtering import Filtering
@@ -23,10 +23,11 @@ from retrodict.smc.propose import Inversion
 from retrodict.smc.resampling import Scheme, multinomial, residual, stratified, systematic
 
 if TYPE_CHECKING:
+    from retrodict.smc.engines.gpu.load import Job
     from retrodict.smc.engines.gpu.sweep import Sweep
 
 _SCHEMES: list[Scheme | None] = [None, multinomial, stratified, systematic, residual]  # numbered as in meet.py
-_MOST_TYPES, _MOST_PARTICLES = 256, 100_000
+_MOST_TYPES, _MOST_UNITS, _MOST_PARTICLES = 256, 1024, 100_000
 _KEPT = 4  # shapes whose buffers and graphs are kept
 
 
@@ -55,10 +56,13 @@ class TritonEngine:
             return f"it takes neural Hawkes models, not {type(model).__name__}."
         if type(proposal) not in (Filtering, Smoothing):
             return f"it takes filtering and smoothing proposals, not {type(proposal).__name__}."
-        if isinstance(proposal, Smoothing) and proposal.mixing:
-            return f"it does not mix past and future, as this smoother does (mixing={proposal.mixing})."
-        if type(proposal.missingness) is not ByType:
-            return f"it takes missing rates by type, not {type(proposal.missingness).__name__}."
+        if isinstance(proposal, Smoothing) and proposal.mixing > _MOST_UNITS:
+            return f"it takes at most {_MOST_UNITS:,} mixing units, and this smoother has {proposal.mixing:,}."
+        if of_time(proposal.missingness) is None:
+            return (
+                "it takes missing rates that depend on the time and the last trigger, and "
+                f"{type(proposal.missingness).__name__} may look at more."
+            )
         if model.dtype != torch.float32:
             return f"it computes in float32, and the model is in {str(model.dtype).removeprefix('torch.')}."
         if model.device.type != ("cpu" if _interpreted() else "cuda"):
@@ -84,29 +88,47 @@ class TritonEngine:
     @torch.no_grad()
     def run(self, observed: Batch, proposal: Proposal, keys: Tensor, options: Options) -> Result:
         """Algorithm 1, as many streams at a time as leave most of the memory free."""
-        B, S = len(keys), observed.types.shape[1] + 1
-        at_once = self._streams_at_once(proposal, S, options)
+        B, S, mechanism = len(keys), observed.types.shape[1] + 1, proposal.missingness
+        if not B:
+            return _nothing(S, options.particles, keys.device)
+        pieces = None if mechanism.is_constant else pieces_of(mechanism, observed)
+        at_once = self._streams_at_once(proposal, S, pieces, options)
         parts = []
         for first in range(0, B, at_once):
-            part = observed.rows(slice(first, first + at_once))
-            sweep = self._sweep(part, proposal, options)
-            parts.append(sweep.run(part, proposal, keys[first : first + at_once], options))
-        return _join(parts) if parts else _nothing(S, options.particles, keys.device)
+            some = slice(first, first + at_once)
+            parts.append(self._run_part(observed.rows(some), proposal, keys[some], options, _some(pieces, some)))
+        return _join(parts)
 
-    def _streams_at_once(self, proposal: Proposal, segments: int, options: Options) -> int:
-        from retrodict.smc.engines.gpu.pack import padded_types
+    def _run_part(
+        self, observed: Batch, proposal: Proposal, keys: Tensor, options: Options, pieces: Pieces | None
+    ) -> Result:
+        from retrodict.smc.engines.gpu.load import Job
 
-        a_segment = 72 * padded_types(proposal.model.num_types) + 16 * options.particles + 40
+        inputs = proposal.input_shares(observed) if isinstance(proposal, Smoothing) else None
+        job = Job(observed, proposal, keys, options, pieces, inputs)
+        return self._sweep(job).run(job)
+
+    def _streams_at_once(self, proposal: Proposal, segments: int, pieces: Pieces | None, options: Options) -> int:
+        from retrodict.smc.engines.gpu.pack import padded_size, padded_types, padded_units
+
+        KP = padded_types(proposal.model.num_types)
+        a_segment, a_piece = 72 * KP + 16 * options.particles + 40, 16 * KP + 8
+        if isinstance(proposal, Smoothing):
+            a_segment += 72 * padded_units(proposal.mixing)
+            a_segment += 0 if pieces is None else 2 * 28 * padded_size(proposal.hidden_size)
+        a_stream = _round_up(segments) * a_segment
+        a_stream += 0 if pieces is None else 2 * pieces.rates.shape[1] * a_piece
         memory = _memory(proposal.model.device) if proposal.model.device.type == "cuda" else 1 << 30
-        return max(1, memory // 16 // (_round_up(segments) * a_segment))
+        return max(1, memory // 16 // a_stream)
 
-    def _sweep(self, observed: Batch, proposal: Proposal, options: Options) -> Sweep:
+    def _sweep(self, job: Job) -> Sweep:
         """The buffers and graphs for this shape, made once."""
         from retrodict.smc.engines.gpu.buffers import Shape, Tiles
-        from retrodict.smc.engines.gpu.pack import padded_size, padded_types
+        from retrodict.smc.engines.gpu.pack import padded_size, padded_types, padded_units
         from retrodict.smc.engines.gpu.sweep import Sweep
 
-        model, (B, L), M = proposal.model, observed.types.shape, options.particles
+        proposal, (B, L), M = job.proposal, job.observed.types.shape, job.options.particles
+        model, smoother = proposal.model, proposal if isinstance(proposal, Smoothing) else None
         assert isinstance(model, NeuralHawkes)
         memory = _memory(model.device) if model.device.type == "cuda" else 1 << 40
         streams = 1 << (B - 1).bit_length()
@@ -118,8 +140,12 @@ class TritonEngine:
             hidden=padded_size(model.hidden_size),
             types=model.num_types,
             padded_types=padded_types(model.num_types),
-            back_hidden=padded_size(proposal.hidden_size) if isinstance(proposal, Smoothing) else 0,
-            scheme=_SCHEMES.index(options.scheme),
+            back_hidden=padded_size(smoother.hidden_size) if smoother else 0,
+            units=padded_units(smoother.mixing) if smoother else 0,
+            inputs=job.inputs is not None,
+            pieces=1 << (job.pieces.rates.shape[1] - 1).bit_length() if job.pieces else 0,
+            after=len(job.pieces.after) if job.pieces else 0,
+            scheme=_SCHEMES.index(job.options.scheme),
             atom=model.start_atom is not None,
             exact=self.exact,
             device=model.device,
@@ -146,6 +172,13 @@ def _memory(device: torch.device) -> int:
 
 def _round_up(segments: int) -> int:
     return -(-segments // 16) * 16
+
+
+def _some(pieces: Pieces | None, streams: slice) -> Pieces | None:
+    """Those of some streams."""
+    if pieces is None:
+        return None
+    return Pieces(pieces.breaks[streams], pieces.rates[streams], pieces.after, pieces.bends[streams])
 
 
 def _join(parts: list[Result]) -> Result:

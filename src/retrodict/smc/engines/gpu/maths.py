@@ -54,6 +54,11 @@ if os.environ.get("TRITON_INTERPRET") == "1":
         """1 / x."""
         return 1.0 / x
 
+    @triton.jit
+    def quick_tanh(x):
+        """tanh to three digits."""
+        return 1.0 - 2.0 / (tl.exp2(tl.minimum(x * (2.0 * _LOG2E), 60.0)) + 1.0)
+
 else:
     # One instruction each: Triton's own take care of subnormal numbers, which do not matter here, with several more.
 
@@ -77,6 +82,11 @@ else:
         return tl.inline_asm_elementwise(
             "rcp.approx.ftz.f32 $0, $1;", "=f,f", [x], dtype=tl.float32, is_pure=True, pack=1
         )
+
+    @triton.jit
+    def quick_tanh(x):
+        """tanh to three digits."""
+        return tl.inline_asm_elementwise("tanh.approx.f32 $0, $1;", "=f,f", [x], dtype=tl.float32, is_pure=True, pack=1)
 
 
 @triton.jit

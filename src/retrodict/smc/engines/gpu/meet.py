@@ -86,8 +86,10 @@ def _children(
 def meet(
     last, log_weights, head, events, rounds, slot_stream, slot_segment, slot_open, slot_evidence, start_kind, start_log,
     node_time, node_kind, node_parent, counters, tally, pending, copies, updates, keys, counts, order, clock,
-    cumulative, children, extras, ess, parents, resampled, step_weights, step_heads, log_evidence, R, M, S, parity,
-    SCHEME: tl.constexpr, ATOM: tl.constexpr, MB: tl.constexpr, LOG: tl.constexpr,
+    cumulative, children, extras, ess, parents, resampled, step_weights, step_heads, log_evidence, stand, piece,
+    triggers, is_trigger, R, M, S, parity,
+    SCHEME: tl.constexpr, ATOM: tl.constexpr, PIECES: tl.constexpr, AFTER: tl.constexpr, KP: tl.constexpr,
+    MB: tl.constexpr, LOG: tl.constexpr,
 ):  # fmt: skip
     """Where all particles of a slot have reached the observed event: resample if need be, and go on."""
     slot = tl.program_id(0)
@@ -128,7 +130,7 @@ def meet(
                 take_stream(
                     slot, tl.load(order + next_), last, log_weights, head, events, rounds, slot_stream, slot_segment,
                     slot_open, slot_evidence, start_kind, start_log, node_time, node_kind, node_parent, counters, tally,
-                    pending, copies, R, M, 1 - parity, ATOM, MB,
+                    pending, copies, stand, piece, triggers, is_trigger, R, M, 1 - parity, ATOM, PIECES, AFTER, KP, MB,
                 )  # fmt: skip
             else:
                 tl.store(slot_stream + slot, -1)
@@ -165,6 +167,9 @@ def meet(
                     tl.store(parents + at * M + m, parent, mask=on)
                     tl.store(head + row, tl.load(head + row0 + parent, mask=on), mask=dies)
                     tl.store(events + row, tl.load(events + row0 + parent, mask=on), mask=dies)
+                    for a in tl.static_range(AFTER):
+                        past = triggers + a * R.to(tl.int64)
+                        tl.store(past + row, tl.load(past + row0 + parent, mask=on), mask=dies)
                     tl.store(log_weights + row, top * 0.0 + tl.zeros((MB,), tl.float64), mask=on)
                     count = tl.sum(dies.to(tl.int32), 0)
                     to_copy = tl.atomic_add(counters + COPIES, count) + gone - 1

@@ -13,6 +13,7 @@ from torch import Tensor
 
 from retrodict.events.batch import Batch
 from retrodict.missingness.base import Context
+from retrodict.missingness.pieces import Pieces
 from retrodict.models.ctlstm import Cells, CellsSince, ContinuousTimeLSTM
 from retrodict.models.neural_hawkes import NeuralHawkes
 from retrodict.models.thinning import categorical
@@ -32,13 +33,28 @@ def padded_types(count: int) -> int:
     return max(16, 1 << (count - 1).bit_length())
 
 
-def pack_lstm(lstm: ContinuousTimeLSTM, D: int, columns: int, exact: bool) -> tuple[Tensor, Tensor]:
-    """Each input's share of the gates, [V, 7, D], and the recurrent weights, [1 or 2, D / columns, 8, columns, D]."""
+def padded_units(count: int) -> int:
+    """None, or a power of two, at least 16."""
+    return padded_types(count) if count else 0
+
+
+def pack_shares(shares: Tensor, D: int) -> Tensor:
+    """Inputs' shares of the gates [..., 7 d] as [..., 7, D]."""
+    return F.pad(shares.unflatten(-1, (7, -1)), (0, D - shares.shape[-1] // 7))
+
+
+def pack_recurrent(lstm: ContinuousTimeLSTM, D: int, columns: int, exact: bool) -> Tensor:
+    """The recurrent weights, [1 or 2, D / columns, 8, columns, D]."""
     more = D - lstm.hidden_size
-    shares = (lstm.bias + lstm.by_type).unflatten(-1, (7, lstm.hidden_size))
     recurrent = F.pad(lstm.by_hidden.unflatten(-1, (7, lstm.hidden_size)), (0, more, 0, 1, 0, more))
     blocks = recurrent.permute(1, 2, 0).unflatten(1, (D // columns, columns)).transpose(0, 1).clamp(-6e4, 6e4)
-    return F.pad(shares, (0, more)), halves(blocks) if exact else blocks.half()[None]
+    return halves(blocks) if exact else blocks.half()[None]
+
+
+def pack_half(weights: Tensor, rows: int, columns: int) -> Tensor:
+    """Half-precision numbers, [rows, columns]."""
+    more = (0, columns - weights.shape[1], 0, rows - weights.shape[0])
+    return F.pad(weights, more).clamp(-6e4, 6e4).half()
 
 
 def halves(x: Tensor) -> Tensor:
@@ -47,9 +63,9 @@ def halves(x: Tensor) -> Tensor:
     return torch.stack([high, (x - high).half()])
 
 
-def pack_readout(readout: Tensor, KP: int, D: int) -> tuple[Tensor, Tensor]:
-    """One row a type: its largest number [KP], and the row over it as two half-precision numbers each, [2, KP, D]."""
-    padded = F.pad(readout, (0, D - readout.shape[1], 0, KP - readout.shape[0]))
+def pack_readout(readout: Tensor, rows: int, D: int) -> tuple[Tensor, Tensor]:
+    """Each row's largest number, and the row over it as two half-precision numbers each, [rows] and [2, rows, D]."""
+    padded = F.pad(readout, (0, D - readout.shape[1], 0, rows - readout.shape[0]))
     size = padded.abs().amax(1).clamp(min=1e-30)
     return size, halves(padded / size[:, None])
 
@@ -88,21 +104,38 @@ def edge_scores(model: NeuralHawkes, rho: Tensor) -> Tensor:
     return torch.stack([plain, plain if model.start_atom is None else kept + model.start_atom.log_probs[1:]])
 
 
+def log_kept(observed: Batch, pieces: Pieces, has_atom: bool) -> Tensor:
+    """log(1 - ρ) of what depends on time, for each observed event, [B, L] float64.
+
+    At a start atom it is all of it: the kernels add the parts that look at last triggers to densities alone.
+    """
+    kinds = observed.types[..., None]
+    kept = torch.log1p(-pieces.at(observed.times).gather(-1, kinds)[..., 0])
+    if has_atom:
+        for part in pieces.after:
+            late = torch.log1p(-part.late.to(kept))[observed.types[:, :1]]
+            kept[:, :1] += torch.where(observed.times[:, :1] == 0, late, 0.0)
+    return torch.where(observed.mask, kept, 0.0)
+
+
 def draw_starts(
-    observed: Batch, proposal: Proposal, cells: Cells | None, keys: Tensor, rho: Tensor, M: int
+    observed: Batch, proposal: Proposal, cells: Cells | None, keys: Tensor, M: int
 ) -> tuple[Tensor, Tensor]:
     """What happened at the start instant according to each particle, and its log weight, [B M] each.
 
     0 is no event, 1 + k one of type k; streams with an observed event there draw nothing. ``cells`` [B, D] are those of
     the right-to-left LSTM in the first segment.
     """
-    model = proposal.model
+    model, mechanism = proposal.model, proposal.missingness
     assert model.start_atom is not None
     B = len(keys)
     edges = torch.cat([observed.times, observed.durations[:, None]], 1)
     ahead = None if cells is None else CellsSince(*cells, edges[:, 0])
-    log_q = proposal.start_log_probs(ahead, Context(observed.starts, observed.index))
-    log_p = model.start_atom.log_probs + torch.cat([torch.zeros_like(log_q[0, :1]), rho.log()]).to(log_q)
+    history = mechanism.initial((B,), keys.device)
+    context = Context(observed.starts, observed.ids, None, observed.durations, history)
+    log_q = proposal.start_log_probs(ahead, context)
+    rho = mechanism.rates(torch.zeros_like(observed.durations), context).to(log_q)
+    log_p = model.start_atom.log_probs + F.pad(rho.log(), (1, 0))
     row_keys = split(keys[:, None], _PARTICLE + torch.arange(M, device=keys.device)).reshape(-1)
     u = uniform(split(row_keys, _START), torch.zeros_like(row_keys))
     outcome = categorical(log_q.exp().repeat_interleave(M, 0), u).view(B, M)
