@@ -166,7 +166,7 @@ class Divergence(Objective):
         """Sixteen points on dev, always the same; in training two random points a gap, others in every batch.
 
         q knows when the next observed event is, and could learn to be small at nodes that are always the same. Two
-        points make a gradient noisier by less than a hundredth (``docs/imputation.md``).
+        points make a gradient noisier by less than a hundredth where rates are constant (``docs/imputation.md``).
         """
         if not training:
             prior = isinstance(self._on_dev.missingness, Anything)  # it has too many breaks to cut each gap at
