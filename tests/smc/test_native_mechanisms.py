@@ -159,6 +159,7 @@ def test_last_triggers_follow_their_particles(kind, sampler):
 def test_a_smoother_may_say_what_each_input_adds(monkeypatch):
     """Shares of inputs, one by one, take the place of the table: as if another smoother's types had been read."""
     observed, proposal = a_case(MECHANISMS["delay"], "neural", "mixing")
+    proposal.by_rate = None  # or else both are told of the delay
     other = copy.deepcopy(proposal)
     torch.nn.init.normal_(other.lstm.by_type, std=1.5)
 
