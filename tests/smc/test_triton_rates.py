@@ -254,6 +254,7 @@ def test_a_missing_first_event_is_imputed_at_the_start(kind):
 def test_inputs_of_the_future_may_have_shares_of_their_own(monkeypatch):
     """One by one they say the same as a table that gives the same shares."""
     observed, proposal = a_case("outage", "smoothing", 2)
+    proposal.by_rate = None  # or else it is told of the outage
     table = proposal.input_table() + torch.randn_like(proposal.input_table()) * 0.3
     options = Options(8, find_scheme("systematic"), 1.0)
 
