@@ -56,7 +56,7 @@ BOMBS = {
     "types.yaml": lambda path: path.write_text("mechanism: contextual\ntypes: 1000000000\nscales: [1]\n"),
 }
 CHILD = """
-import sys, time
+import os, sys, time
 import retrodict as rd
 from tests.fuzz import peak_memory
 from retrodict.events.io import csv_file, easytpp, jsonl, parquet_file, pickles
@@ -64,7 +64,8 @@ before, began = peak_memory(), time.time()
 try:
     rd.read_missing(sys.argv[1]) if sys.argv[1].endswith("yaml") else rd.read_events(sys.argv[1])
 except rd.DataError as error:
-    print(f"{time.time() - began:.2f} {peak_memory() - before} {error}")
+    print(f"{time.time() - began:.2f} {peak_memory() - before} {error}", flush=True)
+    os._exit(0)  # Arrow's threads sometimes abort while the interpreter is torn down
 """
 
 
