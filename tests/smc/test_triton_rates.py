@@ -28,18 +28,10 @@ from tests.missingness.examples import END, EXAMPLES, START, TYPES
 from tests.smc.hawkes_as_neural import hawkes_as_neural
 from tests.smc.test_calibration import DRAWS, ranks
 from tests.smc.test_mechanisms import RATES, exact_evidence, observed_streams
+from tests.smc.test_native_mechanisms import MECHANISMS as IN_TIME
 from tests.smc.test_triton import DEVICE, ON_GPU, poisson_as_neural, random_neural, run, runs, runs_fast, some
 
-MECHANISMS: dict[str, Missingness] = {
-    "by type": rd.ByType([0.5, 0.2, 0.9]),
-    "outage": rd.Windows([(0.7, 1.9)]),
-    "windows": rd.Windows([(0.0, 0.4), (0.9, 1.3), (2.0, 2.1)], types=["0", "2"], inside=0.9, outside=0.2),
-    "table": rd.TimeVarying([0.3, 1.0, 1.0, 2.5], {"0": [0.0, 1.0, 0.2, 0.9], "1": [1, 1, 0, 0]}),
-    "delay": rd.ReportingDelay("gamma", mean={"0": 0.3, "1": 0.9, "2": 5.0}, shape=1.4),
-    "after": rd.After("1", 0.5, rates={"0": 0.9, "1": 0.3, "2": 0.7}, otherwise={"0": 0.1, "2": 0.4}),
-    "several": rd.After(["0", "2"], 0.6, 0.7, 0.1) * rd.Windows([(1.0, 2.0)], inside=0.5) * rd.After("1", 0.3, 0.2)
-    * rd.ByType([0.3, 0.0, 0.1]) * rd.ReportingDelay("lognormal", median=0.3, spread=0.8),
-}  # fmt: skip
+MECHANISMS: dict[str, Missingness] = {"by type": rd.ByType([0.5, 0.2, 0.9]), **IN_TIME}
 UNITS = {"filtering": None, "smoothing": 0, "mixing": 21}
 TAKEN = [name for name in EXAMPLES if name not in ("contextual", "either, looking back", "custom")]
 IN_STEPS = ["by type", "windows", "narrow window", "windows that recur", "windows by stream", "steps", "after"]
