@@ -1,10 +1,10 @@
 """Is the default honest? Distances, coverage, reliability and reported risks where the model is exactly true.
 
-    python -m experiments.honest train --folder honest       smoothers of all processes (a GPU pays)
-    python -m experiments.honest measure --folder honest     impute, decode, compare; one JSON file a case
+    python -m experiments.universal train --folder reproduced --only neural-101 ... --own   the one smoother of each
+    python -m experiments.honest measure --folder reproduced     impute, decode, compare; one JSON file a case
     python -m experiments.honest measure --folder reproduced --only taxi --settings deterministic rho-0.5
-    python -m experiments.honest measure --folder long --only neural-101x10 --settings half --methods filtering
-    python -m experiments.honest show --folder honest        the tables of docs/honest.md
+    python -m experiments.honest measure --folder reproduced --only neural-101x10 --settings half --methods filtering
+    python -m experiments.honest show --folder reproduced        the tables of docs/honest.md
 
 Processes: random neural Hawkes processes of 256 cells, as in appendix G.3 but with a fixed horizon, so that the model
 is exactly true, and two Hawkes processes. Constants of the package were chosen on ``TUNING``; ``REPORTED`` were not
@@ -17,6 +17,7 @@ import argparse
 import multiprocessing
 import time
 from concurrent.futures import ProcessPoolExecutor
+from itertools import product
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -24,8 +25,7 @@ import numpy as np
 import torch
 
 import retrodict as rd
-from experiments.data import test_pair
-from experiments.imputing import METHODS
+from experiments.data import mechanism, test_pair
 from experiments.page import table
 from experiments.sizes import FULL
 from experiments.store import Run, read_json, write_json
@@ -41,7 +41,7 @@ TUNING = ("neural-99", "neural-100", "hawkes-a")
 REPORTED = (*(f"neural-{seed}" for seed in range(101, 106)), "hawkes-b", "hawkes-c")
 SETTINGS = ("deterministic", "half")
 STREAMS = 200
-_REAL = ("taxi", "flights", "elevator")
+REAL = ("taxi", "flights", "elevator")
 _HAWKES = {
     "hawkes-a": ([0.3, 0.2, 0.1], [[0.2, 0.5, 0.0], [0.0, 0.2, 0.6], [0.5, 0.0, 0.1]], 2.0),
     "hawkes-b": ([0.2, 0.3], [[0.3, 0.5], [0.4, 0.2]], 1.0),
@@ -77,23 +77,9 @@ def streams_of(case: Case, count: int, seed: int) -> rd.StreamSet:
     return rd.simulate(case.model, count, end=case.horizon, seed=seed)
 
 
-def train(folder: Path, process: str, setting: str, seconds: float, device: str) -> str:
-    """The smoother that a user gets by default."""
-    torch.set_num_threads(1)
-    case = make_case(process, setting)
-    began = time.perf_counter()
-    smoother = rd.fit(
-        rd.Smoothing(case.model, case.missing),
-        streams_of(case, 2000, 1),
-        streams_of(case, 200, 2),
-        directory=folder / "smoothers" / f"{process}-{setting}",
-        seconds=seconds,
-        device=device,
-        progress=False,
-        redraw=5,
-    )
-    record: dict[str, Any] = smoother.training_record
-    return f"{process}, {setting}: {record['epochs']} epochs, {record['ended']}, {time.perf_counter() - began:.0f} s"
+def smoother_of(folder: Path, data: str, name: str = "one", mixing: int | None = None) -> Path:
+    """The folder of a smoother (``experiments/universal.py``): ``one`` for all mechanisms, or that of a case."""
+    return folder / "smoothers" / (f"{data}.{name}" + ("" if mixing is None else f".{mixing}"))
 
 
 class Task(NamedTuple):
@@ -109,13 +95,15 @@ class Task(NamedTuple):
         return f"{self.data}.{self.setting}.{self.method}"
 
 
-def measure(folder: Path, task: Task, streams: int, ideal: bool) -> str:
+def measure(folder: Path, task: Task, streams: int, ideal: bool, device: str) -> str:
     """Impute by default and as before, decode at every cost, and compare with the truth; one JSON file."""
     torch.set_num_threads(1)
-    file = folder / "results" / f"{task.name}.json"
+    file = folder / "honest" / f"{task.name}.json"
     if file.exists():
         return f"{task.name}: done before"
     proposal, observed, truth, costs = _inputs(folder, task, streams)
+    if isinstance(proposal.model, rd.NeuralHawkes):
+        proposal = proposal.to(device)
     began = time.perf_counter()
     posterior = rd.impute(observed, proposal)
     sampled = time.perf_counter()
@@ -134,13 +122,12 @@ def measure(folder: Path, task: Task, streams: int, ideal: bool) -> str:
         "risk": [float(d.risk.sum()) for d in decisions],
         "warned": _coverage_where_warned(posterior, truth, decisions, costs),
     }
-    if task.data in _REAL:
+    if task.data in REAL:
         for particles in (50, 1000):
             old = posterior if particles == 1000 else rd.impute(observed, proposal, particles, islands=1)
             result[f"before, {particles}"] = _as_before(old.full, observed, truth, costs)
     if ideal:
-        device = "cuda" if torch.cuda.is_available() and isinstance(proposal.model, rd.NeuralHawkes) else "cpu"
-        many = rd.impute(observed, rd.Filtering(proposal.model, proposal.missingness).to(device), 10_000, seed=9)
+        many = rd.impute(observed, rd.Filtering(proposal.model, proposal.missingness), 10_000, seed=9)
         thinned = thin_set(_flat(many.full), 1000, np.full(len(observed), 0.5))
         result["ideal"] = _as_before(thinned, observed, truth, costs)
     write_json(file, result)
@@ -149,22 +136,20 @@ def measure(folder: Path, task: Task, streams: int, ideal: bool) -> str:
 
 def _inputs(folder: Path, task: Task, streams: int) -> tuple[rd.Proposal, rd.StreamSet, rd.StreamSet, list[float]]:
     """The proposal, the observed streams, what is missing from them, and costs."""
-    if task.data in _REAL:
+    if task.data in REAL:
         run = Run(folder, FULL)
         observed, truth = (part[:streams] for part in test_pair(run, task.data, task.setting))
-        return (
-            METHODS[task.method].prepare(run, task.data, task.setting, "cpu"),
-            observed,
-            truth,
-            list(FULL.kind(task.data).costs),
-        )
-    case = make_case(task.data, task.setting)
-    observed, truth = case.missing.censor(streams_of(case, streams, 7), seed=7)
-    proposal: rd.Proposal = rd.Filtering(case.model, case.missing)
-    if task.method == "smoothing":
-        proposal = rd.load_proposal(folder / "smoothers" / f"{task.data}-{task.setting}")
-    gap = make_case(task.data.partition("x")[0], task.setting).horizon / 16
-    return proposal, observed, truth, [gap * share for share in (0.1, 0.3, 1.0, 3.0, 10.0)]
+        model = rd.load_model(run.model(task.data))
+        missing, costs = mechanism(task.setting, task.data, observed.types), list(FULL.kind(task.data).costs)
+    else:
+        case = make_case(task.data, task.setting)
+        observed, truth = case.missing.censor(streams_of(case, streams, 7), seed=7)
+        model, missing = case.model, case.missing
+        gap = make_case(task.data.partition("x")[0], task.setting).horizon / 16
+        costs = [gap * share for share in (0.1, 0.3, 1.0, 3.0, 10.0)]
+    if task.method == "filtering":
+        return rd.Filtering(model, missing), observed, truth, costs
+    return rd.load_proposal(smoother_of(folder, task.data.partition("x")[0])).given(missing), observed, truth, costs
 
 
 def _flat(guesses: Any) -> Ensembles:
@@ -188,7 +173,8 @@ def score_of(truth: rd.StreamSet, imputed: rd.StreamSet, cost: float) -> dict[st
     bins = np.minimum((own * 10).astype(int), 9)
     covered = interval_coverage(truth, imputed, cost) if len(probability) else None
     return {
-        "distance": float(transport_score(truth, imputed, cost).distance.sum()),
+        "distance": float(transport_score(truth, imputed, cost).distance_by_stream.sum()),
+        "first_60": float(transport_score(truth, imputed, cost).distance_by_stream[:60].sum()),
         "aligned": 0 if covered is None else covered.aligned,
         "covered": 0 if covered is None else round(covered.covered * covered.aligned) if covered.aligned else 0,
         "events": np.bincount(bins, minlength=10).tolist(),
@@ -211,7 +197,7 @@ def _coverage_where_warned(posterior: rd.Posterior, truth: rd.StreamSet, decisio
 def show(folder: Path) -> None:
     """The tables of docs/honest.md: one row for each case, and how often events of each probability happened."""
     rows, bins = [], np.zeros((3, 10))
-    for file in sorted((folder / "results").glob("*.json")):
+    for file in sorted((folder / "honest").glob("*.json")):
         found = read_json(file)
         middle = len(found["default"]) // 2
         bins += np.array([found["default"][middle][key] for key in ("events", "probability", "happened")])
@@ -257,29 +243,24 @@ def _covered(found: dict[str, Any], key: str) -> str:
 def main(arguments: list[str] | None = None) -> None:
     """Run a stage."""
     parser = argparse.ArgumentParser()
-    parser.add_argument("stage", choices=["train", "measure", "show"])
-    parser.add_argument("--folder", type=Path, default=Path("honest"), help="for real data: of a finished run")
+    parser.add_argument("stage", choices=["measure", "show"])
+    parser.add_argument("--folder", type=Path, default=Path("reproduced"))
     parser.add_argument("--workers", type=int, default=2)
-    parser.add_argument("--seconds", type=float, default=300.0)
     parser.add_argument("--streams", type=int, default=STREAMS)
-    parser.add_argument("--device", default="auto")
+    parser.add_argument("--device", default="cpu")
     parser.add_argument("--methods", nargs="*", default=["filtering", "smoothing"])
     parser.add_argument("--settings", nargs="*", default=SETTINGS)
-    parser.add_argument("--only", nargs="*", default=[*TUNING, *REPORTED])
+    parser.add_argument("--only", nargs="*", default=REPORTED)
     options = parser.parse_args(arguments)
     if options.stage == "show":
         show(options.folder)
         return
-    cases = [(data, setting) for data in options.only for setting in options.settings]
-    context = multiprocessing.get_context("spawn")
-    with ProcessPoolExecutor(options.workers, mp_context=context) as pool:
-        if options.stage == "train":
-            jobs = [pool.submit(train, options.folder, *case, options.seconds, options.device) for case in cases]
-        else:
-            tasks = [Task(*case, method) for method in reversed(options.methods) for case in cases]
-            short = {task: task.data not in _REAL and "x" not in task.data for task in tasks}
-            ideal = {task: short[task] and task.method == "filtering" for task in tasks}
-            jobs = [pool.submit(measure, options.folder, task, options.streams, ideal[task]) for task in tasks]
+    tasks = [Task(*task) for task in product(options.only, options.settings, options.methods)]
+    with ProcessPoolExecutor(options.workers, mp_context=multiprocessing.get_context("spawn")) as pool:
+        jobs = []
+        for task in tasks:
+            ideal = task.data not in REAL and "x" not in task.data and task.method == "filtering"
+            jobs.append(pool.submit(measure, options.folder, task, options.streams, ideal, options.device))
         for job in jobs:
             print(job.result(), flush=True)
 

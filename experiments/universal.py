@@ -1,14 +1,14 @@
 """One smoother for all mechanisms, beside one trained for each case, and filtering.
 
-    python -m experiments.universal train --folder reproduced --out universal --device cuda --workers 12 --seconds 380
-    python -m experiments.universal measure --folder reproduced --out universal --workers 16
-    python -m experiments.universal show --out universal
+    python -m experiments.universal models --folder reproduced --device cuda
+    python -m experiments.universal train --folder reproduced --device cuda --workers 15 --seconds 500 --own-seconds 230
+    python -m experiments.universal measure --folder reproduced --device cuda --workers 16
+    python -m experiments.universal show --folder reproduced
 
-``--folder`` is a finished run (``make reproduce``): its streams, models and smoothers for rates by type are used as
-they are; only the one smoother and those for outages and delays are trained. Elevator streams and random neural Hawkes
-processes (neural-100 and so on, as in ``experiments/honest.py``) are for choosing, as is ``--part dev``; ``--mixing``
-compares sizes.
-Each result is one JSON file, and what is there is not done again.
+``--folder`` is that of a run (``make reproduce``), finished or not: ``models`` makes what streams and models it lacks.
+Elevator streams and random processes (neural-100, hawkes-a and so on, as in ``experiments/honest.py``) are for
+choosing, as is ``--part dev``; ``--mixing`` compares sizes. ``experiments/honest.py`` uses the smoothers that are
+trained here. Each result is one JSON file, and what is there is not done again.
 """
 
 from __future__ import annotations
@@ -16,8 +16,9 @@ from __future__ import annotations
 import argparse
 import multiprocessing
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import ProcessPoolExecutor
+from itertools import product
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -25,19 +26,17 @@ import numpy as np
 import torch
 
 import retrodict as rd
-from experiments.data import TEST_MASK, mechanism
-from experiments.honest import make_case, streams_of
+from experiments.data import TEST_MASK, mechanism, prepare
+from experiments.honest import REAL, make_case, smoother_of, streams_of
 from experiments.page import table
 from experiments.sizes import DETERMINISTIC, FULL, MIDDLE, RHOS
 from experiments.store import Run, read_json, write_json
-from experiments.training import REDRAW
+from experiments.training import REDRAW, fit_model
 from retrodict.evaluate import transport_score
 from retrodict.events.stream_set import Splits, StreamSet
 
 CASES = (*(f"rho-{rho:g}" for rho in RHOS), DETERMINISTIC, "outage", "delay")
-OWN = ("outage", "delay")  # those that no run of the paper's experiments has a smoother for
 METHODS = ("one", "own", "filtering")
-PARTICLES = (50, 1000)
 
 
 class Source(NamedTuple):
@@ -52,7 +51,7 @@ class Source(NamedTuple):
 
 def source(folder: Path, dataset: str) -> Source:
     """A data set of a finished run, or a random process."""
-    if dataset.startswith("neural"):
+    if dataset not in REAL:
         case = make_case(dataset, "half")
         splits = Splits(*(streams_of(case, count, seed) for seed, count in enumerate((2000, 200, 200), 1)))
         return Source(splits, case.model, None, 50, 0.1 * case.horizon)
@@ -67,17 +66,25 @@ def missing_in(case: str, dataset: str, streams: StreamSet) -> rd.Missingness:
         return rd.Windows([(0.3 * typical, 0.6 * typical)])
     if case == "delay":
         return rd.ReportingDelay("exponential", mean=0.2 * typical)
-    if dataset.startswith("neural") and case == DETERMINISTIC:
+    if dataset not in REAL and case == DETERMINISTIC:
         return make_case(dataset, DETERMINISTIC).missing
     return mechanism(case, dataset, streams.types)
 
 
-def place(out: Path, dataset: str, name: str, mixing: int | None) -> Path:
-    """The folder of a smoother: ``one`` for all, or that of a case."""
-    return out / "smoothers" / (f"{dataset}.{name}" + ("" if mixing is None else f".{mixing}"))
+def make_model(folder: Path, dataset: str, device: str) -> str:
+    """Streams and the model that is fitted to them, unless they are there."""
+    torch.set_num_threads(1)
+    run = Run(folder, FULL)
+    if not run.data(dataset).exists():
+        prepare(run, dataset)
+    if (run.model(dataset) / "model.json").exists():
+        return f"{dataset}: fitted before"
+    record = fit_model(run, dataset, device, None)
+    assert record is not None
+    return f"{dataset}: {record['epochs']} epochs, {record['nats_per_event']}"
 
 
-def train(folder: Path, out: Path, dataset: str, name: str, mixing: int | None, seconds: float, device: str) -> str:
+def train(folder: Path, dataset: str, name: str, mixing: int | None, seconds: float, device: str) -> str:
     """Train one smoother for ``seconds``, or until dev no longer improves."""
     torch.set_num_threads(1)
     given = source(folder, dataset)
@@ -87,7 +94,7 @@ def train(folder: Path, out: Path, dataset: str, name: str, mixing: int | None, 
         rd.Smoothing(given.model, missing, given.hidden, mixing),
         given.splits.train,
         given.splits.dev,
-        directory=place(out, dataset, name, mixing),
+        directory=smoother_of(folder, dataset, name, mixing),
         batch_size=given.batch,
         epochs=1000,
         patience=30,
@@ -115,25 +122,23 @@ class Task(NamedTuple):
         return ".".join(str(part) for part in self if part is not None)
 
 
-def proposal_for(folder: Path, out: Path, task: Task, model: rd.Model, missing: rd.Missingness) -> rd.Proposal | None:
+def proposal_for(folder: Path, task: Task, model: rd.Model, missing: rd.Missingness) -> rd.Proposal | None:
     """The proposal for the case's mechanism; None where it was not trained."""
     if task.method == "filtering":
         return rd.Filtering(model, missing)
-    path = place(out, task.dataset, "one" if task.method == "one" else task.case, task.mixing)
-    if task.method == "own" and not path.exists() and not task.dataset.startswith("neural"):
-        path = Run(folder, FULL).model(task.dataset, f"ours-{task.case}")
+    path = smoother_of(folder, task.dataset, "one" if task.method == "one" else task.case, task.mixing)
     return rd.load_proposal(path).given(missing) if (path / "proposal.json").exists() else None
 
 
-def measure(folder: Path, out: Path, task: Task, part: str, streams: int, device: str) -> str:
+def measure(folder: Path, task: Task, part: str, streams: int, device: str) -> str:
     """Impute test streams, or dev streams to choose by, and compare with the truth; one JSON file."""
     torch.set_num_threads(1)
-    file = out / "results" / f"{task.name}.json"
+    file = folder / "universal" / f"{task.name}.json"
     if file.exists():
         return f"{task.name}: done before"
     given = source(folder, task.dataset)
     missing = missing_in(task.case, task.dataset, given.splits.train)
-    proposal = proposal_for(folder, out, task, given.model, missing)
+    proposal = proposal_for(folder, task, given.model, missing)
     if proposal is None:
         return f"{task.name}: no smoother was trained for it"
     observed, truth = missing.censor(getattr(given.splits, part)[:streams], seed=TEST_MASK)
@@ -156,9 +161,9 @@ def measure(folder: Path, out: Path, task: Task, part: str, streams: int, device
     return f"{task.name}: {seconds:.1f} s"
 
 
-def show(out: Path) -> str:
+def show(folder: Path) -> str:
     """Effective sizes (without resampling) and distances of the one smoother and filtering, as shares of the own's."""
-    found = {file.stem: read_json(file) for file in sorted((out / "results").glob("*.json"))}
+    found = {file.stem: read_json(file) for file in sorted((folder / "universal").glob("*.json"))}
     rows = [["data", "case", "M", "ESS own", "one / own", "filtering / own", "distance one / own", "± s.e.",
              "filtering / own", "log evidence one - own", "filtering - own"]]  # fmt: skip
     for name in found:
@@ -193,41 +198,45 @@ def _compare(one: dict[str, Any], filtering: dict[str, Any], own: dict[str, Any]
 
 
 def jobs(stage: str, given: argparse.Namespace) -> Iterator[tuple[Any, ...]]:
-    """The arguments of each training or measurement."""
-    for dataset in given.only:
-        if stage == "train":
-            names = [("one", mixing) for mixing in given.mixing]
-            own = [case for case in given.cases if case in OWN or dataset.startswith("neural")]
-            for name, mixing in names + [(case, None) for case in own]:
-                yield given.folder, given.out, dataset, name, mixing, given.seconds, given.device
-            continue
-        for particles in PARTICLES:
-            for case in given.cases:
-                for method in METHODS:
-                    for mixing in given.mixing if method == "one" else [None]:
-                        task = Task(dataset, case, method, particles, mixing)
-                        yield given.folder, given.out, task, given.part, given.streams, given.device
+    """The arguments of each fit or measurement; the longest come first."""
+    if stage == "models":
+        yield from ((given.folder, dataset, given.device) for dataset in given.only)
+    elif stage == "train":
+        for name, seconds in [("one", given.seconds), *((case, given.own_seconds) for case in given.own)]:
+            for dataset in given.only:
+                for mixing in given.mixing if name == "one" else [None]:
+                    yield given.folder, dataset, name, mixing, seconds, given.device
+    else:
+        for particles, dataset, case, method in product(given.particles, given.only, given.cases, given.methods):
+            for mixing in given.mixing if method == "one" else [None]:
+                task = Task(dataset, case, method, particles, mixing)
+                yield given.folder, task, given.part, given.streams, given.device
 
 
 def main() -> None:
     """Run a stage."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("stage", choices=("train", "measure", "show"))
+    parser.add_argument("stage", choices=("models", "train", "measure", "show"))
     parser.add_argument("--folder", type=Path, default=Path("reproduced"))
-    parser.add_argument("--out", type=Path, default=Path("universal"))
     parser.add_argument("--only", nargs="+", default=["taxi", "flights"])
+    parser.add_argument(
+        "--own", nargs="*", default=list(CASES), choices=CASES, help="cases with a smoother of their own"
+    )
     parser.add_argument("--cases", nargs="+", default=list(CASES), choices=CASES)
+    parser.add_argument("--methods", nargs="+", default=list(METHODS), choices=METHODS)
+    parser.add_argument("--particles", nargs="+", type=int, default=[1000, 50])
     parser.add_argument("--mixing", nargs="+", type=int, default=[None])
     parser.add_argument("--part", choices=("dev", "test"), default="test")
     parser.add_argument("--streams", type=int, default=500)
-    parser.add_argument("--seconds", type=float, default=380.0)
+    parser.add_argument("--seconds", type=float, default=500.0, help="of training the one smoother")
+    parser.add_argument("--own-seconds", type=float, default=230.0, help="of training a smoother for one case")
     parser.add_argument("--workers", type=int, default=4)
     parser.add_argument("--device", default="cpu")
     given = parser.parse_args()
     if given.stage == "show":
-        print(show(given.out))
+        print(show(given.folder))
         return
-    function = train if given.stage == "train" else measure
+    function: Callable[..., str] = {"models": make_model, "train": train, "measure": measure}[given.stage]
     context = multiprocessing.get_context("spawn")  # a forked process cannot use CUDA
     with ProcessPoolExecutor(given.workers, context) as pool:
         for future in [pool.submit(function, *arguments) for arguments in jobs(given.stage, given)]:

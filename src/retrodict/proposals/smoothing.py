@@ -47,6 +47,8 @@ from retrodict.proposals.base import Proposal
 from retrodict.proposals.mixing import mix
 from retrodict.proposals.told_rates import rate_inputs, told_rates
 
+MIXING = 32  # units by default: the most effective samples a second (docs/imputation.md)
+
 
 class Future(NamedTuple):
     """The right-to-left LSTM for each segment of B streams.
@@ -65,8 +67,8 @@ class Smoothing(OwnClock, Proposal):
     Without ``missingness`` it is trained on mechanisms of all kinds (``missingness/anything.py``), and is given one
     when it is used: ``rd.impute(observed, smoother, missing=...)``.
 
-    By default there are as many cells as the model's own LSTM has (64 where it has none), and as many units as the
-    larger of the two has cells. 0 units are the paper's form, in which past and future only add up; it is also the
+    By default there are as many cells as the model's own LSTM has (64 where it has none), and 32 units, fewer where
+    neither LSTM has 32 cells. 0 units are the paper's form, in which past and future only add up; it is also the
     default for a model without ``feature_range`` (``models/base.py``), whose features have no known bounds for
     thinning to rely on. ``told`` says whether the LSTM is told the missing rates.
     """
@@ -88,7 +90,7 @@ class Smoothing(OwnClock, Proposal):
             raise ModelError(f"hidden_size must be a positive whole number, but is {hidden_size!r}.")
         has_range = type(model).feature_range is not Model.feature_range
         if mixing is None:
-            mixing = max(hidden_size, getattr(model, "hidden_size", 0)) if has_range else 0
+            mixing = min(MIXING, max(hidden_size, getattr(model, "hidden_size", 0))) if has_range else 0
         if not (isinstance(mixing, int) and mixing >= 0):
             raise ModelError(f"mixing must be a whole number of units, or 0 for none, but is {mixing!r}.")
         if mixing and not has_range:
