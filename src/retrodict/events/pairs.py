@@ -60,7 +60,8 @@ class PackedPairs:
         """Pad the streams at ``index``."""
         complete = self.complete.batch(index, dtype)
         mask, source = self.complete.places(index, complete.index)
-        return PairBatch(complete, mask & self.missing[source], self.observed.batch(index, dtype))
+        facts = {name: getattr(complete, name) for name in ("starts", "ids", "durations")}  # one tensor for both
+        return PairBatch(complete, mask & self.missing[source], replace(self.observed.batch(index, dtype), **facts))
 
 
 def make_pairs(

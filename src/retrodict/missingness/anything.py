@@ -63,6 +63,7 @@ class Anything(Missingness):
     def __init__(self) -> None:
         self.seed = 0
         self.groups: Tensor | None = None
+        self._last: tuple[Tensor, Tensor, tuple[Any, ...], _Drawn] | None = None  # streams, ends, where they lie
 
     def config(self) -> dict[str, Any]:
         """Nothing: the seed is chosen where mechanisms are drawn."""
@@ -71,13 +72,13 @@ class Anything(Missingness):
     def bind(self, types: Sequence[str], unit: str | None = None) -> Anything:
         """The prior for these types."""
         bound = copy.copy(self)
-        bound.groups = _groups(types)
+        bound.groups, bound._last = _groups(types), None
         return bound
 
     def redrawn(self, seed: int) -> Anything:
         """Other mechanisms for all streams."""
         other = copy.copy(self)
-        other.seed = seed
+        other.seed, other._last = seed, None
         return other
 
     def rates(self, t: Tensor, context: Context | None = None) -> Tensor:
@@ -113,9 +114,18 @@ class Anything(Missingness):
                 "a prior over mechanisms needs to know types, streams and their ends: call bind(types), and give a "
                 "context."
             )
-        end = _once(context.end)
+        stream, end = torch.broadcast_tensors(_once(context.stream), _once(context.end))
+        shape, stream, end = stream.shape, stream.reshape(-1), end.reshape(-1)
+        place = _place(stream) + _place(end)
+        if self._last is None or self._last[2] != place:  # a batch asks several times
+            self._last = stream, end, place, self._draw_for(stream, end)
+        return _Drawn(*(field.reshape(shape + field.shape[1:]) for field in self._last[3]))
+
+    def _draw_for(self, stream: Tensor, end: Tensor) -> _Drawn:
+        """The mechanisms of streams [R]."""
+        assert self.groups is not None
         self.groups = self.groups.to(end.device)
-        dice = _Dice(split(_once(context.stream), self.seed), self.groups)
+        dice = _Dice(split(stream, self.seed), self.groups)
         lot = dice.one()
         which = torch.stack([lot >= edge for edge in itertools.accumulate(_ALONE)]).sum(0)
         by_type, windows, steps, delays = ((which == i) | ((which == 4) & (dice.one() < 0.5)) for i in range(4))
@@ -202,6 +212,11 @@ def _delayed(m: _Drawn, t: Tensor) -> Tensor:
     above = left.clamp(min=1e-300).log() / m.spread.clamp(min=1e-3)
     survival = torch.where(m.spread > 0, 0.5 * torch.erfc(above / math.sqrt(2)), torch.exp(-left))
     return survival[..., None] * m.late
+
+
+def _place(x: Tensor) -> tuple[Any, ...]:
+    """Where a tensor lies in memory and how often it was written to: as long as it is held, no other is the same."""
+    return x.device, x.untyped_storage().data_ptr(), x.storage_offset(), x.shape, x.stride(), x.dtype, x._version
 
 
 def _once(x: Tensor) -> Tensor:

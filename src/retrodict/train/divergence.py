@@ -102,6 +102,7 @@ class Divergence(Objective):
         self._dev = observed_first(scored, self._on_dev.missingness.hide(scored, _DEV_MASK))
         self._censored: tuple[StreamSet, NDArray[np.bool_]] | None = None  # this epoch's streams, and what is hidden
         self._packed: dict[tuple[bool, torch.device], PackedPairs] = {}
+        self._expected: float | None = None  # missing events of a training stream: asked for in every step
         self._epoch = 0
         self._points: torch.Generator | None = None  # of this epoch's integrals
 
@@ -115,7 +116,10 @@ class Divergence(Objective):
 
     def events_per_stream(self) -> float:
         """Expected missing events of a training stream."""
-        return max(float(self.proposal.missingness.event_rates(self.train).sum()) / max(len(self.train), 1), 1e-3)
+        if self._expected is None:
+            total = float(self.proposal.missingness.event_rates(self.train).sum())
+            self._expected = max(total / max(len(self.train), 1), 1e-3)
+        return self._expected
 
     def epoch_batches(self, batch_size: int, seed: int, epoch: int) -> list[NDArray[np.int64]]:
         """Censor this epoch's streams; a function of seed and epoch alone (on one kind of device, if p draws them).
