@@ -195,40 +195,46 @@ def _coverage_where_warned(posterior: rd.Posterior, truth: rd.StreamSet, decisio
 
 
 def show(folder: Path) -> None:
-    """The tables of docs/honest.md: one row for each case, and how often events of each probability happened."""
-    rows, bins = [], np.zeros((3, 10))
-    for file in sorted((folder / "honest").glob("*.json")):
-        found = read_json(file)
-        middle = len(found["default"]) // 2
-        bins += np.array([found["default"][middle][key] for key in ("events", "probability", "happened")])
-        ideal = [_relative(found, "ideal")] if "ideal" in found else ["-"]
-        before = [_relative(found, key) + ", " + _covered(found, key) for key in found if key.startswith("before")]
-        off = [risk / score["distance"] - 1 for risk, score in zip(found["risk"], found["default"], strict=True)]
-        seconds = f"{found['sampling_seconds']:.2f}, {found['decoding_seconds']:.3f}"
-        told = " ".join(f"{100 * x:+.0f}" for x in off)
-        default = [
-            _relative(found, "default"),
-            _covered(found, "default"),
-            told,
-            f"{found['families'][0]:.0f}",
-            seconds,
-        ]
-        rows.append([*file.stem.rsplit(".", 2), *default, *(before or ideal)])
-    names = [
-        "data",
-        "missing",
-        "proposal",
-        "distance",
-        "covered, %",
-        "risk told, %",
-        "families",
-        "seconds",
-        "beside it",
-    ]
-    print(table(names, [row + [""] * (len(names) - len(row)) for row in rows]))
-    some = bins[0] >= 100
-    cells = [[f"{n:,.0f}", f"{p / n:.3f}", f"{h / n:.3f}"] for n, p, h in bins[:, some].T]
+    """The tables of docs/honest.md: processes, how often events of each probability happened there, and real data."""
+    found = {file.stem: read_json(file) for file in sorted((folder / "honest").glob("*.json"))}
+    processes = {name: result for name, result in found.items() if name.split(".")[0] not in REAL}
+    _show_rows(processes)
+    bins = np.zeros((3, 10))
+    for result in processes.values():
+        middle = len(result["default"]) // 2
+        bins += np.array([result["default"][middle][key] for key in ("events", "probability", "happened")])
+    cells = [[f"{n:,.0f}", f"{p / n:.3f}", f"{h / n:.3f}"] for n, p, h in bins[:, bins[0] >= 100].T]
     print(table(["events", "mean probability", "happened"], cells))
+    _show_rows({name: result for name, result in found.items() if name not in processes})
+
+
+def _show_rows(found: dict[str, Any]) -> None:
+    """One row for each case; beside it the ideal, or what 50 and 1,000 particles gave before."""
+    names = ["data", "missing", "proposal", "distance", "covered, %", "risk told, %", "families", "seconds"]
+    rows = []
+    for name, result in found.items():
+        (data, rest), about = name.split(".", 1), []
+        if "ideal" in result:
+            about = [_relative(result, "ideal")]
+        for key in (f"before, {particles}" for particles in (50, 1000)):
+            if key in result:
+                about.append(f"{_relative(result, key)}; {_covered(result, key)}")
+        off = [risk / score["distance"] - 1 for risk, score in zip(result["risk"], result["default"], strict=True)]
+        rows.append(
+            [
+                data,
+                *rest.rsplit(".", 1),
+                _relative(result, "default"),
+                _covered(result, "default"),
+                " ".join(f"{100 * x:+.0f}" for x in off),
+                f"{result['families'][0]:.0f}",
+                f"{result['sampling_seconds']:.2f}, {result['decoding_seconds']:.3f}",
+                *about,
+            ]
+        )
+    width = max(map(len, rows), default=0)
+    names += {9: ["ideal"], 10: ["50 before", "1,000 before"]}.get(width, [])
+    print(table(names, [row + ["-"] * (len(names) - len(row)) for row in rows]), "\n")
 
 
 def _relative(found: dict[str, Any], key: str) -> str:

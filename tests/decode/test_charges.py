@@ -165,3 +165,21 @@ def test_intervals_of_few_guesses_hold_the_truth_as_often_as_they_say(guesses: i
     assert (np.diff(found.offsets) == 1).all()
     covered = ((found.earliest <= times[:, 0]) & (times[:, 0] <= found.latest)).mean()
     assert abs(covered - 0.8) < 0.025 if is_told else covered < 0.79, covered
+
+
+@pytest.mark.parametrize("is_told", [True, False])
+def test_probabilities_of_few_guesses_come_true(is_told: bool) -> None:
+    """How likely an event is differs from stream to stream; of those that 8 guesses speak for, so many happen."""
+    streams, guesses = 20_000, 8
+    generator = np.random.default_rng(6)
+    has = generator.random((streams, guesses + 1)) < generator.beta(0.5, 0.5, (streams, 1))
+    offsets = np.concatenate([[0], has[:, 1:].ravel().cumsum()])
+    events = int(offsets[-1])
+    ensembles = Ensembles(
+        np.ones(events), np.zeros(events, np.int64), offsets, np.full((streams, guesses), 1 / guesses)
+    )
+    charges = Charges(np.zeros(streams), np.full(streams, is_told / guesses), np.arange(streams + 1))
+    (found,) = decode_set(ensembles, [1.0], charges, "local")
+    decoded = np.diff(found.offsets) == 1
+    off = found.probability.mean() - has[decoded, 0].mean()
+    assert abs(off) < 0.01 if is_told else off > 0.02, off

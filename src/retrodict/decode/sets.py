@@ -37,7 +37,7 @@ class Decodes(NamedTuple):
 
     times: Floats  # [D]
     types: Ints  # [D]
-    probability: Floats  # [D]: the weight of the particles that have an event aligned to this one
+    probability: Floats  # [D]: the weight of the particles with an event aligned to this one, less where they are few
     earliest: Floats  # [D]: weighted quantiles of where they have it, further out where charges say that they are few
     latest: Floats  # [D]
     offsets: Ints  # [N + 1]
@@ -230,6 +230,16 @@ def _tail(wanted: float, mass: float, charge: float) -> float:
 
 
 @njit
+def _believe(share: float, charge: float, delete: float) -> float:
+    """The probability that one more guess has an event that a ``share`` of n = C_delete / charge guesses have.
+
+    (share n + 1/2) / (n + 1), by Jeffreys' prior; the share itself where guesses are not said to be few.
+    """
+    few = charge / delete if charge > 0.0 else 0.0
+    return (share + 0.5 * few) / (1.0 + few)
+
+
+@njit
 def _summarise(decode: Decode, ensemble: Ensemble, level: float, delete: float, count: int, found: Summary) -> int:
     """Add the events of a decode after ``count`` others; the new count.
 
@@ -250,7 +260,7 @@ def _summarise(decode: Decode, ensemble: Ensemble, level: float, delete: float, 
             found.expected[0] += mass[j] * abs(ensemble.candidates[j] - decode.times[i])
         clear(mass, low, high)
         found.totals[0] += charge
-        found.times[count], found.probability[count] = decode.times[i], min(total, 1.0)
+        found.times[count], found.probability[count] = decode.times[i], _believe(min(total, 1.0), charge, delete)
         found.interval[count, 0] = ensemble.candidates[earliest]
         found.interval[count, 1] = ensemble.candidates[latest]
         count += 1
