@@ -1,21 +1,25 @@
 """Where ``retrodict impute`` spends its time, from CSV to CSV: seconds of each stage, and the engine's share of them.
 
     python benchmarks/front_door.py --streams 2000
-    python benchmarks/front_door.py --streams 20000 --threads 16 --against OTHER_CHECKOUT/src
+    python benchmarks/front_door.py --streams 20000 --threads 16 --against OTHER_CHECKOUT/.venv/bin/python
+    python benchmarks/front_door.py --streams 20 --particles 10 --cold
 
 Streams have 20 events of 10 types in the mean, half of them missing. The models are a ``NeuralHawkes`` of 64 cells with
 a smoother of the default form, both untrained (time depends on how many events there are, not on what they mean), and
-a ``Hawkes`` process that filters. The command runs with its default options in a process of its own, once on a few
-streams to compile its kernels and then on all of them; loading the package is not counted. Stages that run at the same
-time are each counted in full; "the rest" is what the command spends outside of all of them. ``--against`` also runs
-the package of another source folder in the same way on the same files, before.
+a ``Hawkes`` process that filters. The command runs with its default options in a process of its own, once on 20
+streams so that its kernels are compiled and kept, and then on all of them. Loading the package, "start", is no part of
+the whole. Stages that run at the same time are each counted in full; "the rest" is what the command spends outside of
+all of them. ``--against`` also runs the package of another environment in the same way on the same files, before.
+``--cold`` tells how long the command on 20 streams takes where no compiled kernels were kept yet, start included.
 """
 
 from __future__ import annotations
 
 import argparse
+import functools
 import json
 import os
+import resource
 import subprocess
 import sys
 import tempfile
@@ -27,7 +31,18 @@ from pathlib import Path
 from typing import Any
 
 TYPES, CELLS = 10, 64
-STAGES = ("reading", "engine", "ensembles", "writing draws", "decoding", "writing")
+STAGES = {
+    "reading": ["cli.common:Columns.read"],
+    "checks": ["smc.impute:warn_of", "smc.posterior:Posterior.suspicions", "cli.impute:_judge"],
+    "packing": ["events.batch:Packed.__init__", "events.batch:Packed.batch", "smc.impute:settle"],
+    "engine": ["smc.engines.native:NativeEngine.run", "smc.engines.gpu.engine:TritonEngine.run"],
+    "ensembles": ["smc.genealogy:trace_back", "smc.posterior:join", "smc.tracing:join"],
+    "choice": ["smc.posterior:prefers_lagged"],
+    "writing draws": ["cli.impute:save_posterior"],
+    "cross-fit": ["smc.decision:_cross_fit"],
+    "decoding": ["smc.posterior:Posterior.consensus"],
+    "writing": ["cli.decode:write_events", "cli.decode:fill"],
+}
 
 
 class Stopwatch:
@@ -72,27 +87,38 @@ class Stopwatch:
         return total
 
 
-def run_command(model: Path, table: Path, output: Path, threads: int) -> dict[str, float]:
+def run_command(model: Path, table: Path, output: Path, options: argparse.Namespace) -> dict[str, Any]:
     """Seconds of each stage of one command, in this process."""
+    begin = time.perf_counter()
     import torch
 
-    from retrodict.cli import app, common
-    from retrodict.smc.engines import ENGINES
-    from retrodict.smc.posterior import Posterior
+    import retrodict
+    import retrodict.smc.decision  # loads Numba, which the command would
+    import retrodict.smc.genealogy
+    from retrodict.cli import app
 
-    torch.set_num_threads(threads)
-    clock, commands = Stopwatch(), {name: sys.modules[f"retrodict.cli.{name}"] for name in ("impute", "decode")}
-    clock.watch(common.Columns, "read", "reading")
-    for kind in {type(engine) for engine in ENGINES.values()}:
-        clock.watch(kind, "run", "engine")
-    clock.watch(commands["impute"], "run", "ensembles")
-    clock.watch(commands["impute"], "save_posterior", "writing draws")
-    clock.watch(Posterior, "consensus", "decoding")
-    clock.watch(commands["decode"], "write_events", "writing")
-    begin = time.perf_counter()
-    app(["impute", str(model), str(table), "-o", str(output), "-m", "0.5"], standalone_mode=False)
+    loaded = time.perf_counter() - begin
+    torch.set_num_threads(options.threads)
+    clock = Stopwatch()
+    for stage, places in STAGES.items():
+        for place in places:
+            module, _, path = place.partition(":")
+            *owners, name = path.split(".")
+            owner = functools.reduce(getattr, owners, sys.modules.get(f"retrodict.{module}"))
+            if hasattr(owner, name):  # other versions keep some of them elsewhere
+                clock.watch(owner, name, stage)
+    given = ["impute", str(model), str(table), "-o", str(output), "-m", "0.5"]
+    begin, cpu = time.perf_counter(), time.process_time()
+    app([*given, "--particles", str(options.particles)] if options.particles else given, standalone_mode=False)
     whole = time.perf_counter() - begin
-    return {s: clock.seconds(s) for s in STAGES} | {"the rest": whole - clock.seconds(*STAGES), "whole": whole}
+    rest = whole - clock.seconds(*STAGES)
+    about: dict[str, Any] = {"package": str(Path(retrodict.__file__).parent), "peak_mib": _peak_mib(), "start": loaded}
+    about["cpu"] = time.process_time() - cpu  # of all threads; says more where other programs are at work
+    return about | {stage: clock.seconds(stage) for stage in STAGES} | {"the rest": rest, "whole": whole}
+
+
+def _peak_mib() -> int:
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss >> 10
 
 
 def make(folder: Path, count: int) -> None:
@@ -114,43 +140,65 @@ def make(folder: Path, count: int) -> None:
     hawkes.save(folder / "hawkes")
 
 
-def measure(source: Path | None, folder: Path, model: str, options: argparse.Namespace) -> dict[str, float]:
-    """Seconds of each stage of the command of a package, in a process of its own."""
-    own = dict(os.environ, OMP_NUM_THREADS=str(options.threads))
-    if source is not None:
-        own["PYTHONPATH"] = str(source.resolve())
-    command = [sys.executable, __file__, "--threads", str(options.threads), "--command", str(folder / model)]
-    for table in ("few", "all"):
-        done = subprocess.run([*command, str(folder / f"{table}.csv")], env=own, check=True, stdout=subprocess.PIPE)
-    found: dict[str, float] = json.loads(done.stdout.splitlines()[-1])
+def measure(python: str, folder: Path, model: str, options: argparse.Namespace) -> dict[str, Any]:
+    """What ``run_command`` finds in a process of its own, after one on few streams."""
+    few, everything = (_process(python, folder / model, folder / f"{table}.csv", options) for table in ("few", "all"))
+    if options.cold:
+        with tempfile.TemporaryDirectory() as empty:
+            cold = _process(python, folder / model, folder / "few.csv", options, NUMBA_CACHE_DIR=empty)
+        everything |= {"cold": cold["start"] + cold["whole"], "warm": few["start"] + few["whole"]}
+    return everything
+
+
+def _process(python: str, model: Path, table: Path, options: argparse.Namespace, **more: str) -> dict[str, Any]:
+    command = [python, __file__, "--threads", str(options.threads), "--particles", str(options.particles)]
+    own = os.environ | {"OMP_NUM_THREADS": str(options.threads)} | more
+    done = subprocess.run(
+        [*command, "--command", str(model), str(table)], env=own, check=True, capture_output=True, text=True
+    )
+    found: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
     return found
+
+
+def show(model: str, found: dict[str, dict[str, Any]], options: argparse.Namespace) -> None:
+    """A table of stages, and a line of JSON for each package."""
+    print(f"{model}, {options.streams:,} streams".ljust(28), *(f"{name:>8} s  share" for name in found))
+    for stage in (*STAGES, "the rest", "whole"):
+        print(stage.ljust(28), *(f"{f[stage]:10.2f} {f[stage] / f['whole']:6.1%}" for f in found.values()))
+    for name, own in found.items():
+        rate = {"engine_share": own["engine"] / own["whole"], "streams_per_second": options.streams / own["whole"]}
+        seconds = {key: value for key, value in own.items() if key in ("start", "whole", "cpu", "cold", "warm")}
+        numbers = {key: round(value, 3) for key, value in (seconds | rate).items()}
+        about = {"model": model, "package": name, "streams": options.streams, "threads": options.threads}
+        print(json.dumps(about | numbers | {"peak_mib": own["peak_mib"]}), flush=True)
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--streams", type=int, default=20_000)
+    parser.add_argument("--particles", type=int, default=0, help="by default those of the command")
     parser.add_argument("--models", nargs="*", default=["neural", "hawkes"])
     parser.add_argument("--threads", type=int, default=len(os.sched_getaffinity(0)))
-    parser.add_argument("--against", type=Path, help="a source folder whose package is measured as well")
+    parser.add_argument("--against", help="the Python of another environment, whose package is measured as well")
+    parser.add_argument("--cold", action="store_true", help="also time the command without kept kernels")
     parser.add_argument("--command", type=Path, nargs=2, help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.command:
         model, table = options.command
-        print(json.dumps(run_command(model, table, table.with_suffix(".imputed.csv"), options.threads)))
+        print(json.dumps(run_command(model, table, table.with_suffix(".imputed.csv"), options)))
         return
+    pythons = {"before": options.against} if options.against else {}
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         make(folder, options.streams)
         for model in options.models:
-            for label, source in (("before", options.against), ("after", None)):
-                if label == "before" and source is None:
-                    continue
-                found = measure(source, folder, model, options)
-                share, rate = found["engine"] / found["whole"], options.streams / found["whole"]
-                seconds = {stage: round(value, 2) for stage, value in found.items()}
-                about = {"model": model, "package": label, "streams": options.streams, "threads": options.threads}
-                line = about | seconds | {"engine_share": round(share, 3), "streams_per_second": round(rate, 1)}
-                print(json.dumps(line), flush=True)
+            found = {
+                label: measure(python, folder, model, options)
+                for label, python in (pythons | {"after": sys.executable}).items()
+            }
+            if len({own["package"] for own in found.values()}) < len(found):
+                parser.error(f"--against {options.against} has the same package as this environment")
+            show(model, found, options)
 
 
 if __name__ == "__main__":

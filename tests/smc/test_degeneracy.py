@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import sys
 
 import numpy as np
 import pytest
@@ -15,13 +14,12 @@ from retrodict.events.stream_set import StreamSet
 from retrodict.missingness import ByType
 from retrodict.models.simulate import simulate
 from retrodict.proposals import Filtering
-from retrodict.smc import decision
+from retrodict.smc import decision, tracing
 from retrodict.smc.impute import impute
 from tests.conftest import random_neural_hawkes
 from tests.smc.test_exact import CASES, _random_smoothing, golden_case
 
 RUNS = 700
-smc_impute = sys.modules["retrodict.smc.impute"]  # the module; the name is also a function's
 
 
 def many(observed: StreamSet, count: int) -> StreamSet:
@@ -57,14 +55,14 @@ def test_islands_are_exact(name, kind):
 
 def test_islands_that_count_the_same_are_noticed(monkeypatch):
     """The test above can fail: leave their evidence out of the islands' weights."""
-    plain = smc_impute.unite_weights
+    plain = tracing.unite_weights
 
     def blind(log_weights, log_evidence, islands):
         return plain(log_weights, torch.zeros_like(log_evidence), islands)[0], plain(
             log_weights, log_evidence, islands
         )[1]
 
-    monkeypatch.setattr(smc_impute, "unite_weights", blind)
+    monkeypatch.setattr(tracing, "unite_weights", blind)
     evidence, counts = errors_of_islands(CASES[0], "smoothing")
     assert max(evidence, *counts) > 5
 

@@ -251,3 +251,31 @@ def test_auto_takes_the_gpu_unless_compiled_code_runs_on_the_cpu_alone(monkeypat
     monkeypatch.setattr(engines, "choose", lambda name, proposal, options: chosen[proposal])
     assert engines.place(moved, "auto", engine, None) == place
     assert engines.place(moved, "cpu", engine, None) == "cpu"
+
+
+class Somewhere:
+    """Stands in for a proposal that remembers where it was put."""
+
+    def __init__(self, where: str = "cpu") -> None:
+        self.where = where
+
+    def to(self, where: str) -> Somewhere:
+        return Somewhere(where)
+
+
+@pytest.mark.parametrize(
+    ("on_gpu", "on_cpu", "device", "engine", "there"),
+    [
+        ("triton", "native", "auto", "auto", "cuda"),
+        ("torch", "torch", "auto", "auto", "cuda"),
+        ("torch", "native", "auto", "auto", "cpu"),  # compiled code on the CPU alone
+        ("triton", "native", "auto", "native", "cpu"),
+        ("triton", "native", "auto", "triton", "cuda"),
+        ("triton", "native", "cuda", "auto", "cuda"),
+    ],
+)
+def test_where_there_is_a_gpu_it_is_used_by_default(monkeypatch, on_gpu, on_cpu, device, engine, there):
+    able = {"cuda": engines.ENGINES[on_gpu], "cpu": engines.ENGINES[on_cpu]}
+    monkeypatch.setattr(engines, "find_device", lambda name: "cuda" if name == "auto" else name)
+    monkeypatch.setattr(engines, "choose", lambda name, proposal, options: able[proposal.where])
+    assert engines.place(Somewhere(), device, engine, engines.Options()).where == there

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import datetime
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import NamedTuple
 from zoneinfo import ZoneInfo
 
@@ -219,19 +219,21 @@ def edge_events(streams: StreamSet) -> tuple[NDArray[np.bool_], NDArray[np.bool_
     return at_start, at_end
 
 
-def beyond_edges(streams: StreamSet, missing: float | None = None) -> list[Suspicion]:
+def beyond_edges(streams: StreamSet, expected: Callable[[], float] | None = None) -> list[Suspicion]:
     """What is not imputed before or after streams that begin or end exactly at observed events.
 
-    ``missing`` events are expected in all streams; by default as many as were seen. A stream that was watched from no
-    event in particular has about one mean gap before its first observed event, and as many missing events there as
-    anywhere in that time.
+    ``expected`` tells how many events are missing in all streams; by default as many as were seen. A stream that was
+    watched from no event in particular has about one mean gap before its first observed event, and as many missing
+    events there as anywhere in that time.
     """
-    supposed = "" if missing is not None else " if as many are missing as were seen"
-    missing = float(streams.num_events) if missing is None else missing
+    supposed = "" if expected is not None else " if as many are missing as were seen"
     duration, filled = float(streams.durations.sum()), int((streams.lengths > 0).sum())
     edges = edge_events(streams)
     gaps = streams.num_events + filled - int(edges[0].sum()) - int(edges[1].sum())
-    if duration <= 0 or gaps <= 0 or filled < _FEWEST or missing < 1:
+    if duration <= 0 or gaps <= 0 or filled < _FEWEST or max(there.sum() for there in edges) < _NEARLY * filled:
+        return []
+    missing = float(streams.num_events) if expected is None else expected()  # which may take long to find out
+    if missing < 1:
         return []
     found, unit = [], f" {streams.axis.unit}" if streams.axis.unit else ""
     words = (("begin", "before", "start", "began"), ("end", "after", "end", "stopped"))

@@ -126,11 +126,13 @@ def _cross_fit(posterior: Judged, tried: Sequence[Way], costs: Sequence[Cost], o
     """R of each stream [N], for each way and cost; nothing where there is one island alone."""
     if posterior.full.islands < 2:
         return {}
-    judges = [_ensembles(half) for half in posterior.full.halves()]
+    halves = posterior.full.halves()
+    judges = [_ensembles(half) for half in halves]
     risks: Risks = {}
     for way in tried:
         risks[way] = [np.zeros(len(posterior.observed)) for _ in costs]
-        for own, other in zip(getattr(posterior, way).halves(), reversed(judges), strict=True):
+        owns = halves if way == "full" else posterior.lagged.halves()
+        for own, other in zip(owns, reversed(judges), strict=True):
             thinned, charges = _prepare(own, posterior.observed, DRAWS // 2)
             decodes = decode_set(thinned, costs, charges, **options)
             for risk, cost, found in zip(risks[way], costs, decodes, strict=True):

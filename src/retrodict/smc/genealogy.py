@@ -63,7 +63,7 @@ def trace_back(
     record = _record(run)
     B, S, M = record.heads.shape
     families, lagged_families = np.full((B, S), np.nan), np.full((B, S), np.nan)
-    reach, slots = np.zeros((B, S), np.int64), np.zeros((B, S, M), np.int32)
+    reach, slots = np.zeros((B, S), np.int64), np.empty((B, S, M), np.int32)
     counts, lagged_counts = np.zeros((B, M), np.int64), np.zeros((B, M), np.int64)
     seeds = keys.numpy().view(np.uint64)
     order = np.arange(B) if order is None else order
@@ -114,41 +114,49 @@ def _look(
 
     ``runs`` are the streams of the record that come at place ``first`` and at those after it.
     """
+    M = counts.shape[1]
+    drawn, so_far = np.empty(M, np.int64), np.empty(M, np.int64)
     for at in range(len(runs)):
         b, place = runs[at], first + at
         _count_families(record, b, wanted, families[place], lagged_families[place], reach[place])
         _pick_slots(record, b, reach[place], seeds[b], slots[place])
-        last = record.steps[b] - 1
-        for m in range(counts.shape[1]):
-            counts[place, m] = _length(record.before, record.heads[b, last, m], -1)
-            for s in range(last + 1):
-                head, end = _ends(record, b, s, slots[place, s, m])
-                lagged_counts[place, m] += _length(record.before, head, end)
+        own, lagged_own = counts[place], lagged_counts[place]
+        for s in range(record.steps[b]):
+            for m in range(M):
+                head, end = _ends(record, b, s, m)
+                drawn[m] = _length(record.before, head, end)
+                so_far[m] = own[record.parents[b, s - 1, m]] if s > 0 else 0
+            for m in range(M):
+                own[m] = so_far[m] + drawn[m]
+                lagged_own[m] += drawn[slots[place, s, m]]
 
 
 @njit(nogil=True)
 def _count_families(record: Record, b: int, wanted: float, families: Any, lagged: Any, reach: Any) -> None:
     """N_i at the end, at the last h where it is ``wanted`` or more, and that h, for every segment [S].
 
-    From every h the particles with weight are followed back; fewer and fewer are distinct, so that this takes about
-    M log S steps for each h.
+    From every h, the last one first, the particles with weight are followed back; fewer and fewer are distinct, so that
+    this takes about M log S steps for each h. Where families last to the end, that is the only h looked at.
     """
     M = record.heads.shape[2]
     who, mass, sums = np.empty(M, np.int64), np.empty(M), np.zeros(M)
-    steps = record.steps[b]
-    for h in range(steps):
+    left = steps = record.steps[b]  # segments whose h is still to be found
+    reach[:steps] = -1
+    for h in range(steps - 1, -1, -1):
+        if left == 0:
+            break
         size = _normalise(record.log_weights[b, h], who, mass)
+        N = _effective(mass, size)
         for i in range(h, -1, -1):
             if i < h and record.resampled[b, i]:
                 size = _merge(record.parents[b, i], who, mass, sums, size)
-            squares = 0.0
-            for j in range(size):
-                squares += mass[j] * mass[j]
-            N = 1.0 / squares
+                N = _effective(mass, size)
             if h == steps - 1:
                 families[i] = N
             if wanted <= N or i == h:
-                lagged[i], reach[i] = N, h
+                if reach[i] < 0:
+                    lagged[i], reach[i] = N, h
+                    left -= 1
             elif h < steps - 1:
                 break
 
@@ -168,6 +176,15 @@ def _normalise(log_weights: Any, who: Any, mass: Any) -> int:
     for j in range(size):
         mass[j] /= total
     return size
+
+
+@njit(nogil=True)
+def _effective(mass: Any, size: int) -> float:
+    """One over the sum of squares."""
+    squares = 0.0
+    for j in range(size):
+        squares += mass[j] * mass[j]
+    return 1.0 / squares
 
 
 @njit(nogil=True)

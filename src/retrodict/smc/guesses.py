@@ -140,6 +140,12 @@ class Guesses:
         return cells
 
 
+def pick(weights: NDArray[np.float64], uniforms: NDArray[np.float64]) -> NDArray[np.int64]:
+    """One guess of each stream, picked by its weights [N, M] and a number in [0, 1), [N]."""
+    cumulative = weights.cumsum(1)
+    return (cumulative <= uniforms[:, None] * cumulative[:, -1:]).sum(1).clip(max=weights.shape[1] - 1)
+
+
 def join(parts: list[Guesses], order: NDArray[np.int64]) -> Guesses:
     """Guesses of parts of a set, put together in the order of the set; ``parts`` is emptied, to save memory."""
     if len(parts) == 1 and bool((order == np.arange(len(order))).all()):

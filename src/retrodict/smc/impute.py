@@ -4,18 +4,15 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Iterator
-from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import replace
 from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
-from torch import Tensor
 
 from retrodict import _limits
 from retrodict.errors import ModelError, SuspicionNotice
-from retrodict.events.batch import batches_by_length, make_batch
+from retrodict.events.batch import Packed, batches_by_length, make_batch
 from retrodict.events.results import refuse_results
 from retrodict.events.stream import EventStream
 from retrodict.events.stream_set import StreamSet
@@ -23,19 +20,17 @@ from retrodict.events.suspicion import warn_of
 from retrodict.missingness.base import Missingness
 from retrodict.models.quadrature import Integral
 from retrodict.proposals.base import Proposal
-from retrodict.random import split, stream_keys
-from retrodict.smc.diagnostics import Diagnostics
+from retrodict.random import stream_keys
 from retrodict.smc.engines import choose
-from retrodict.smc.guesses import Guesses
-from retrodict.smc.islands import settle, unite_sizes, unite_weights
+from retrodict.smc.islands import settle
 from retrodict.smc.options import Options
-from retrodict.smc.particles import Result
-from retrodict.smc.posterior import Posterior, concatenate
+from retrodict.smc.posterior import Posterior
 from retrodict.smc.propose import Sampler
 from retrodict.smc.sampler import SequentialMonteCarlo, Step
+from retrodict.smc.tracing import Tracing
 
 if TYPE_CHECKING:
-    from retrodict.smc.genealogy import Paths
+    pass
 
 _LAGGED = 7  # a branch of each stream's random numbers: which particles make up the lagged ensemble
 
@@ -92,28 +87,20 @@ def impute(
     warn_of(observed, skip=("ends",))
     options = replace(options, particles=particles // islands)
     _ask_memory(observed, proposal, particles)
-    keys = stream_keys(seed, observed.ids)
-    parts: list[Posterior] = []
-    traced: Future[Posterior] | None = None
-    done = 0
+    keys = torch.from_numpy(observed.id_keys) if seed == 0 else stream_keys(seed, observed.ids)
     rows = rows or chosen.rows_at_once(proposal)
     groups = batches_by_length(observed.lengths, max(1, rows // particles)) or [np.zeros(0, dtype=np.int64)]
-    with ThreadPoolExecutor(1) as pool:  # traces one batch back while the engine runs the next
+    packed, done = Packed(observed, model.device), 0
+    with Tracing(observed, islands) as tracing:
         for index in groups:
-            batch = make_batch(observed, index, dtype=model.dtype, device=model.device)
-            settled, own_keys = settle(batch, keys[index].to(model.device), islands)
-            run = chosen.run(settled, proposal, own_keys, options).on_host()
-            if traced is not None:
-                parts.append(traced.result())
-            own = observed[np.sort(index)], np.argsort(index)
-            traced = pool.submit(_posterior, *own, run, own_keys.cpu(), islands, proposal)
+            settled, own_keys = settle(packed.batch(index, model.dtype), keys[index].to(model.device), islands)
+            run = chosen.run(settled, proposal, own_keys, options)
             done += len(index)
+            tracing.add(index, run, own_keys, is_last=done == len(observed))
             if progress is not None:
                 progress(done)
-        assert traced is not None
-        parts.append(traced.result())
-    posterior = concatenate(parts, observed, np.argsort(np.concatenate([np.sort(index) for index in groups])))
-    for found in posterior.suspicions():
+    posterior = Posterior.later(observed, tracing, tracing.log_evidence, model)
+    for found in posterior.suspicions(tracing.first_draw()):
         warnings.warn(str(found), SuspicionNotice, stacklevel=2)
     return posterior
 
@@ -161,33 +148,4 @@ def _ask_memory(observed: StreamSet, proposal: Proposal, particles: int) -> None
     need = 40.0 * len(observed) * particles + float(particles) * state
     _limits.ask_memory(
         need, f"{particles:,} particles of {len(observed):,} streams", "use fewer particles, or fewer streams at a time"
-    )
-
-
-@torch.no_grad()
-def _posterior(
-    observed: StreamSet, order: NDArray[np.int64], run: Result, keys: Tensor, islands: int, proposal: Proposal
-) -> Posterior:
-    """What B streams' islands drew, B I runs, as the posterior of B streams, which come in another ``order`` [B]."""
-    from retrodict.smc.genealogy import trace_back  # loads Numba
-
-    final = run.trace.log_weights[torch.arange(len(run.log_evidence)), run.steps - 1]
-    weights, log_evidence = unite_weights(final, run.log_evidence, islands)
-    ess = unite_sizes(run.trace.ess, weights, islands)
-    runs = (order[:, None] * islands + np.arange(islands)).reshape(-1)
-    full, lagged, reach = trace_back(run, split(keys, _LAGGED), np.repeat(observed.starts, islands), runs)
-    (B, M), S = weights.shape, ess.shape[1]
-    resamplings = run.trace.resampled.view(B, islands, S).any(1).sum(1)
-
-    def guesses(paths: Paths, weights: NDArray[np.float64]) -> Guesses:
-        return Guesses(paths.times, paths.types, paths.offsets, weights, paths.families.reshape(B, islands, S))
-
-    ahead = (reach - np.arange(S)).reshape(B, islands, S).min(1, initial=S)
-    return Posterior(
-        observed,
-        guesses(full, weights.numpy()[order]),
-        guesses(lagged, np.full((B, M), 1.0 / M)),
-        log_evidence.numpy()[order],
-        Diagnostics(ess.numpy()[order], ahead, resamplings.numpy()[order]),
-        proposal.model,
     )

@@ -29,16 +29,15 @@ from retrodict.models.simulate import simulate
 from retrodict.models.surprise import surprises
 from retrodict.smc.choice import prefers_lagged
 from retrodict.smc.diagnostics import Diagnostics, complaints
-from retrodict.smc.guesses import Guesses, join
+from retrodict.smc.guesses import Guesses, pick
 from retrodict.smc.posterior_folder import read_posterior, save_posterior
+from retrodict.smc.tracing import FIRST, Traced
 
 if TYPE_CHECKING:
     import pandas as pd
 
     from retrodict.decode.transport import CostLike
     from retrodict.smc.decision import Decision, Judged
-
-_SOME = 50  # streams that are looked at for types that surprise the model
 
 
 @dataclass(eq=False, repr=False)
@@ -58,6 +57,30 @@ class Posterior:
     log_evidence: NDArray[np.float64]  # [N]: log p(observed)
     diagnostics: Diagnostics  # how far to trust it
     model: Model | None = None  # what to forecast with
+
+    @classmethod
+    def later(
+        cls, observed: StreamSet, trace: Callable[[], Traced], log_evidence: NDArray[np.float64], model: Model
+    ) -> Posterior:
+        """A posterior whose ensembles and diagnostics are worked out when they are first asked for."""
+        posterior = cls.__new__(cls)
+        posterior.__dict__ |= {"observed": observed, "log_evidence": log_evidence, "model": model, "_trace": trace}
+        return posterior
+
+    if not TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> Any:
+            """What is still to be worked out."""
+            trace = self.__dict__.get("_trace")
+            if trace is None or name not in Traced._fields:
+                raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+            self.__dict__ |= trace()._asdict()
+            return self.__dict__[name]
+
+    def __getstate__(self) -> dict[str, Any]:
+        """What is pickled: the ensembles, worked out."""
+        ensembles = {name: getattr(self, name) for name in Traced._fields}
+        return {name: value for name, value in self.__dict__.items() if name != "_trace"} | ensembles
 
     @property
     def num_particles(self) -> int:
@@ -259,13 +282,17 @@ class Posterior:
         """Write the posterior into a folder of Parquet files (``smc/posterior_folder.py``)."""
         return save_posterior(self, directory)
 
-    def suspicions(self) -> list[Suspicion]:
-        """What is not imputed beyond the edges of streams, and types that surprise the model in some of them."""
-        found = beyond_edges(self.observed, float(self.expected_count().sum()))
+    def suspicions(self, draw: StreamSet | None = None) -> list[Suspicion]:
+        """What is not imputed beyond the edges of streams, and types that surprise the model in the first of them.
+
+        ``draw`` is one guess of these, if it is at hand before the ensembles are.
+        """
+        found = beyond_edges(self.observed, lambda: float(self.expected_count().sum()))
         if self.model is None or not len(self):
             return found
-        some = self.observed[:_SOME]
-        return found + surprises(self.model, combine(some, _draw(self.chosen, some, np.random.default_rng(0)))[0])
+        some = self.observed[:FIRST]
+        draw = _draw(self.full, some, np.random.default_rng(0)) if draw is None else draw
+        return found + surprises(self.model, combine(some, draw)[0])
 
     def warn(self) -> None:
         """Say in words, as one notice each, what should keep you from trusting the answer."""
@@ -299,9 +326,7 @@ class Posterior:
 def _draw(guesses: Guesses, observed: StreamSet, generator: np.random.Generator) -> StreamSet:
     """One guess of each observed stream, which are the first ones of the guesses, picked by weight."""
     o, M = observed, guesses.weights.shape[1]
-    cumulative = guesses.weights[: len(o)].cumsum(1)
-    u = generator.random((len(o), 1)) * cumulative[:, -1:]
-    picked = (cumulative <= u).sum(1).clip(max=M - 1)
+    picked = pick(guesses.weights[: len(o)], generator.random(len(o)))
     events = guesses.take(np.arange(len(o)) * M + picked)
     return StreamSet.trusted(*events, o.starts, o.ends, o.ids, o.types, axis=o.axis)
 
@@ -309,12 +334,3 @@ def _draw(guesses: Guesses, observed: StreamSet, generator: np.random.Generator)
 def load_posterior(directory: str | os.PathLike[str]) -> Posterior:
     """Read a posterior that ``Posterior.save`` wrote; it has no model to forecast with until one is set."""
     return Posterior(*read_posterior(directory))
-
-
-def concatenate(parts: list[Posterior], observed: StreamSet, order: NDArray[np.int64]) -> Posterior:
-    """Posteriors of parts of a set, put together in the order of the set; ``parts`` is emptied, to save memory."""
-    log_evidence = np.concatenate([p.log_evidence for p in parts])[order]
-    diagnostics = Diagnostics.concatenate([p.diagnostics for p in parts], order)
-    full, lagged, model = [p.full for p in parts], [p.lagged for p in parts], parts[0].model
-    parts.clear()
-    return Posterior(observed, join(full, order), join(lagged, order), log_evidence, diagnostics, model)

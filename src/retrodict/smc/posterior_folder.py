@@ -17,6 +17,7 @@ import os
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO
 
@@ -64,20 +65,20 @@ def save_posterior(
     kept = keep_table(posterior.observed)
     streams: dict[str, Any] = {"log_evidence": posterior.log_evidence, "resamplings": d.resamplings}
     streams |= {"ess": list(d.ess), "ahead": list(d.ahead)}
-    tables = {}
+    tables: dict[str, Callable[[], pa.Table]] = {}  # each is made when it is written: together they take much memory
     for name in _ENSEMBLES:
         guesses: Guesses = getattr(posterior, name)
         streams[f"{name}_families"] = list(
             guesses.families.reshape(len(posterior), math.prod(guesses.families.shape[1:]))
         )
-        tables[f"{name}.parquet"] = pa.table(_guess_table(guesses))
-        tables[f"{name}_events.parquet"] = pa.table({"time": guesses.event_times, "type": guesses.event_types})
+        tables[f"{name}.parquet"] = partial(_guess_table, guesses)
+        tables[f"{name}_events.parquet"] = partial(pa.table, {"time": guesses.event_times, "type": guesses.event_types})
     about = {"format": FORMAT, "version": VERSION, "particles": posterior.num_particles, "unit": unit}
     about["islands"] = posterior.full.islands
     if kept is not None:
         about, streams = about | {"table": kept.facts}, streams | {"place": kept.places}
-        tables |= {TABLE: kept.table, ROWS: kept.rows}
-    tables["streams.parquet"] = pa.table(streams)
+        tables |= {TABLE: lambda: kept.table, ROWS: lambda: kept.rows}
+    tables["streams.parquet"] = partial(pa.table, streams)
     with lock_folder(path):
         with ExitStack() as files:  # all are written to the side before the first is moved into place
 
@@ -99,10 +100,13 @@ def save_posterior(
     return path
 
 
-def _guess_table(guesses: Guesses) -> dict[str, Any]:
+def _guess_table(guesses: Guesses) -> pa.Table:
+    import pyarrow as pa
+
     N, M = guesses.weights.shape
     stream, draw = np.repeat(np.arange(N), M), np.tile(np.arange(M), N)
-    return {"stream": stream, "draw": draw, "weight": guesses.weights.reshape(-1), "events": np.diff(guesses.offsets)}
+    weight, events = guesses.weights.reshape(-1), np.diff(guesses.offsets)
+    return pa.table({"stream": stream, "draw": draw, "weight": weight, "events": events})
 
 
 def _encoding(table: pa.Table) -> dict[str, Any]:
@@ -112,9 +116,10 @@ def _encoding(table: pa.Table) -> dict[str, Any]:
     return {"use_dictionary": others, "write_statistics": others}
 
 
-def _write(table: pa.Table, file: BinaryIO) -> None:
+def _write(make: Callable[[], pa.Table], file: BinaryIO) -> None:
     import pyarrow.parquet as pq
 
+    table = make()
     pq.write_table(table, file, **_encoding(table))
 
 
