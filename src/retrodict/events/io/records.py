@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from retrodict import _limits
 from retrodict.errors import DataError, show
 from retrodict.events.io.files import packed, read_text
+from retrodict.events.io.known_layouts import refuse_options
 from retrodict.events.io.ragged import Grouping, check_finite, check_inside, check_intervals, group, last_of_each
 from retrodict.events.io.request import Places, Request
 from retrodict.events.io.roles import RESERVED
@@ -215,6 +216,7 @@ def refuse_table_arguments(what: str, request: Request) -> None:
         if getattr(request, name) is not None:
             has = "plain numbers as times" if name == "timezone" else "no columns to choose from"
             raise request.error(f"{name}= was given, but {what} has {has}", f"drop {name}=")
+    refuse_options(request, None)
 
 
 def use_num_types(sizes: Sequence[tuple[int | None, Any]], request: Request) -> int | None:

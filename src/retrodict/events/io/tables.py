@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from retrodict.events.io.long_table import read_table
+from retrodict.events.io.aside import read_layout
+from retrodict.events.io.known_layouts import XES_KEY, XES_TEXT, recognise
 from retrodict.events.io.request import Request
 from retrodict.events.io.roles import names_of_times
 from retrodict.events.stream_set import StreamSet, first_repeat
@@ -28,8 +29,9 @@ def from_frame(frame: Any, request: Request) -> StreamSet:
     library = type(frame).__module__.partition(".")[0]
     if library == "pandas":
         _refuse_repeated_columns([str(name) for name in frame.columns], request)
+        recognise([str(name) for name in frame.columns], request)
         kept = frame.copy()  # the caller's table may change
-        return read_table(_pandas_columns(frame, request), len(frame), request, ("pandas", kept))
+        return read_layout(_pandas_columns(frame, request), len(frame), request, ("pandas", kept))
     if library == "polars":
         frame = frame.collect() if type(frame).__name__ == "LazyFrame" else frame
         try:
@@ -46,7 +48,10 @@ def from_arrow(table: pa.Table, request: Request, kept: tuple[str, Any] | None =
     """A stream set from an Arrow table; ``kept`` is the kind and the form in which the user had it."""
     _refuse_repeated_columns(table.column_names, request)
     columns = dict(zip(table.column_names, table.columns, strict=True))
-    return read_table(columns, table.num_rows, request, kept or ("arrow", table))
+    if XES_KEY in (table.schema.metadata or {}):
+        columns = {name: column for name, column in columns.items() if name not in XES_TEXT}
+    recognise(columns, request)
+    return read_layout(columns, table.num_rows, request, kept or ("arrow", table))
 
 
 def _refuse_repeated_columns(names: Sequence[str], request: Request) -> None:
