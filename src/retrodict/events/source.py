@@ -26,7 +26,7 @@ class Source:
     Lines the rows are the events, counted through all lines.
     """
 
-    kind: str  # "csv" (an Arrow table of text), "arrow", "pandas", "polars" or "lines" (of JSON text)
+    kind: str  # "csv" (an Arrow table of text), "arrow", "pandas", "polars", "lines" (of JSON text) or "records" (EasyTPP's)
     data: Any
     names: Mapping[str, str | None]  # the columns that play the parts stream, time, type, start and end
     assumed: frozenset[str]  # of start and end, what nobody said
@@ -38,6 +38,11 @@ class Source:
     blank: Rows
     rows: Rows
     when: NDArray[np.float64] | None = None  # [R] on ``axis``, NaN for none: set where dated rows are no events
+
+    @property
+    def by_stream(self) -> bool:
+        """Whether the source has one record a stream, not one row an event."""
+        return self.kind in ("lines", "records")
 
     def take(self, events: NDArray[Any]) -> Source:
         """The source of some of the events, by position or mask."""
@@ -134,7 +139,7 @@ def lay_out(
     stream = np.concatenate([stream, of_blank, bare])
     anchor = np.concatenate([anchor, blank, first[bare]])
     order = np.lexsort((np.concatenate([events, nothing]), np.concatenate([side, np.zeros_like(nothing)]), anchor))
-    if source.kind == "lines":
+    if source.by_stream:
         order = order[np.argsort(code[stream[order]], kind="stable")]
     had = np.bincount(np.delete(source.codes, source.blank), minlength=len(source.ids))[code].sum()
     return Layout(

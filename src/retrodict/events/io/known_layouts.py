@@ -13,7 +13,7 @@ LAYOUTS = {
     "xes": {"stream": "case:concept:name", "time": "time:timestamp", "type": "concept:name"},
 }
 TRANSITION = "lifecycle:transition"
-LIFECYCLE = ("transition", "lifecycle")  # what a source of an event log names besides its columns
+MORE_NAMES = ("transition", "lifecycle", "library", "schema")  # what some sources name besides their columns
 XES_KEY, XES_TEXT = b"retrodict.xes", ("__xes_head", "__xes_event", "__xes_tail")  # the text of an event log
 LIFECYCLES = ("complete", "transition", "all")
 BOUNDS = {"start": "case:retrodict:start", "end": "case:retrodict:end"}  # of an event log that we wrote

@@ -30,11 +30,16 @@ if TYPE_CHECKING:
 def own_frame(streams: StreamSet, library: str | None = None) -> Any:
     """The user's own table in a library's form, by default the one that it came in."""
     source = streams.source
-    known = {"csv": "pandas", "lines": "pandas"}
-    wanted = library or ("pandas" if source is None else known.get(source.kind, source.kind))
+    known = {"csv": "pandas", "lines": "pandas", "records": "pandas"}
+    wanted = library or ("pandas" if source is None else source.names.get("library") or known.get(source.kind, source.kind))
     if wanted not in ("pandas", "polars", "arrow"):
         raise DataError(f"unknown library {wanted!r}", remedy='use library="pandas", "polars" or "arrow"')
-    if source is None or source.kind == "lines":
+    if source is not None and source.names.get("schema") is not None:
+        from retrodict.events.io.own_records import record_table
+
+        table = record_table(streams)
+        return {"pandas": pandas_frame, "polars": polars_frame, "arrow": lambda table: table}[wanted](table)
+    if source is None or source.by_stream:
         return to_table(streams) if wanted == "arrow" else to_frame(streams, wanted)
     if source.kind == "csv":
         streams = streams.replace(source=_typed(source))
@@ -50,7 +55,7 @@ def own_frame(streams: StreamSet, library: str | None = None) -> Any:
 def write_table(streams: StreamSet, names: Mapping[str, str | None], text: bool = False) -> pa.Table:
     """The table that a file is to hold; ``names`` are those the caller gave to the columns stream, time and type."""
     source = streams.source
-    if source is None or source.kind == "lines":
+    if source is None or source.by_stream:
         return to_table(streams, {role: name for role, name in names.items() if name is not None})
     table = own_arrow(streams, text)
     new = {source.names[role]: name for role, name in names.items() if name is not None and source.names[role]}
@@ -60,7 +65,7 @@ def write_table(streams: StreamSet, names: Mapping[str, str | None], text: bool 
 def about(streams: StreamSet, table: pa.Table) -> dict[str, Any] | None:
     """What a table cannot say itself, for a file's metadata; None where integers say which type an event has."""
     source = streams.source
-    if source is None or source.kind == "lines":
+    if source is None or source.by_stream:
         return {"types": list(streams.types), "axis": streams.axis.to_dict()}
     if source.names["type"] in ("code", "concept:name"):  # which types these are, the next reader will choose
         return None

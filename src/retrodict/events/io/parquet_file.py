@@ -69,7 +69,8 @@ def _read(path: Path, names: Sequence[str] | None = None) -> pa.Table:
         rows, schema = about.metadata.num_rows, about.schema_arrow
         _limits.check("rows", rows, f"the file says that it has {rows:,} rows", file=path)
         groups = [about.metadata.row_group(number) for number in range(about.metadata.num_row_groups)]
-        need = 8.0 * rows * len(schema) + sum(max(group.total_byte_size, 0) for group in groups)
+        values = sum(max(group.column(i).num_values, 0) for group in groups for i in range(group.num_columns))
+        need = 8.0 * max(rows * len(schema), values) + sum(max(group.total_byte_size, 0) for group in groups)
         _limits.ask_memory(need, "reading this file", "split the file", file=path)
         texts = [field.name for field in schema if _is_text(field.type) and (names is None or field.name in names)]
         raw.seek(0)
@@ -145,6 +146,10 @@ def use_metadata(schema: pa.Schema, request: Request) -> None:
 
 def write_parquet(streams: StreamSet, file: BinaryIO, target: Path, names: Mapping[str, str | None]) -> None:
     """Write a stream set as Parquet into ``file``, which will become ``target``."""
+    if streams.source is not None and streams.source.names.get("schema") is not None:  # a table of EasyTPP records
+        from retrodict.events.io.own_records import write_record_table
+
+        return write_record_table(streams, file, target)
     table = write_table(streams, names)
     table = with_metadata(table, streams)
     try:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple
@@ -87,9 +87,17 @@ def check_same_length(record: Record, request: Request) -> Record:
 
 
 def assemble(
-    records: Sequence[Record], request: Request, axis: TimeAxis, lines: Sequence[str] | None = None
+    records: Sequence[Record],
+    request: Request,
+    axis: TimeAxis,
+    lines: Sequence[str] | None = None,
+    kind: str = "lines",
+    more: Mapping[str, str] | None = None,
 ) -> StreamSet:
-    """Check the records, sort their events and put them together; ``lines`` are what is to be given back."""
+    """Check the records, sort their events and put them together; ``lines`` are what is to be given back.
+
+    ``kind`` and ``more`` say of which kind the source is, and what it names besides columns.
+    """
     _limits.check("streams", len(records), f"there are {len(records):,} streams", file=request.file)
     _refuse_repeated_ids(records, request)
     ids = [record.id for record in records]
@@ -110,9 +118,9 @@ def assemble(
     columns = _columns(records, grouping, request)
     source = None
     if lines is not None:
-        parts, own = dict.fromkeys(RESERVED), {name: name for name in columns}
+        parts, own = {**dict.fromkeys(RESERVED), **(more or {})}, {name: name for name in columns}
         order, none = grouping.apply(np.arange(len(codes))), np.zeros(0, dtype=np.int64)
-        source = Source("lines", lines, parts, frozenset(assumed), own, names, axis, tuple(ids), codes, none, order)
+        source = Source(kind, lines, parts, frozenset(assumed), own, names, axis, tuple(ids), codes, none, order)
     return StreamSet.trusted(
         grouping.apply(times),
         grouping.apply(types),

@@ -10,7 +10,7 @@ from typing import BinaryIO
 
 from retrodict.errors import DataError
 from retrodict.events.atomic import atomic_file, check_new_folder, check_writable
-from retrodict.events.io.files import find_format, is_gzip
+from retrodict.events.io.files import find_format, inner_suffix, is_gzip
 from retrodict.events.stream_set import StreamSet
 
 
@@ -76,10 +76,10 @@ def _writer(format: str, target: Path, names: Mapping[str, str | None]) -> Calla
         from retrodict.events.io.xes_out import write_xes
 
         return write_xes
-    if format == "easytpp":
+    if format == "easytpp" and not (inner_suffix(target) in (".parquet", ".pq") and is_gzip(target)):
         from retrodict.events.io.easytpp import write_easytpp
 
         return write_easytpp
-    if format == "parquet":
+    if format == "parquet" or (format == "easytpp" and inner_suffix(target) in (".parquet", ".pq")):
         raise DataError("Parquet is compressed already", file=target, remedy="remove .gz from the name")
     raise DataError("pickles are read but never written", file=target, remedy="write .parquet or .jsonl")
