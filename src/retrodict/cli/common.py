@@ -26,7 +26,10 @@ from retrodict.events.time_axis import TimeAxis
 out = Console()
 err = Console(stderr=True)
 
-File = Annotated[Path, typer.Argument(help="Events: .csv, .parquet, .jsonl, .xes (also .gz), a MEDS folder, EasyTPP .json, old .pkl.")]
+File = Annotated[
+    Path,
+    typer.Argument(help="Events: .csv, .parquet, .jsonl, .xes (also .gz), a MEDS folder, EasyTPP .json, old .pkl."),
+]
 Folder = Annotated[Path, typer.Argument(help="Folder that 'retrodict fit' wrote.")]
 Device = Annotated[str, typer.Option(help="auto, cpu or cuda.")]
 Seed = Annotated[int, typer.Option(help="Same seed, same result.", min=0)]
@@ -129,7 +132,9 @@ def _codes(given: Sequence[str] | None) -> int | dict[str, str] | None:
         else:
             pattern, equals, kind = text.rpartition("=")
             if not equals:
-                raise DataError(f"cannot understand --codes {text!r}", remedy="give a number, PATTERN=TYPE or a .json file")
+                raise DataError(
+                    f"cannot understand --codes {text!r}", remedy="give a number, PATTERN=TYPE or a .json file"
+                )
             pairs[pattern] = kind
     return pairs
 

@@ -149,7 +149,7 @@ def _sync_folder(path: Path) -> None:
 
 @contextmanager
 def atomic_folder(path: str | os.PathLike[str]) -> Iterator[Path]:
-    """A temporary folder beside ``path``, which takes its place when the block ends well; ``path`` must be new or empty."""
+    """A temporary folder beside ``path``, which must be new or empty, and takes its place when the block ends well."""
     check_new_folder(path)
     target = Path(os.path.realpath(path))
     temporary = target.with_name(f".{target.name[:150]}.{_HOST}.{os.getpid()}.{secrets.token_hex(6)}.tmp")
@@ -163,7 +163,9 @@ def atomic_folder(path: str | os.PathLike[str]) -> Iterator[Path]:
         os.replace(temporary, target)
     except OSError as error:
         remedy = "check that there is space on the disk and that you may write there, then write again"
-        raise WriteError(f"cannot write: {error.strerror or error}; nothing was left behind", file=path, remedy=remedy) from error
+        raise WriteError(
+            f"cannot write: {error.strerror or error}; nothing was left behind", file=path, remedy=remedy
+        ) from error
     finally:
         shutil.rmtree(temporary, ignore_errors=True)
 

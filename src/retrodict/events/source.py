@@ -26,7 +26,7 @@ class Source:
     Lines the rows are the events, counted through all lines.
     """
 
-    kind: str  # "csv" (an Arrow table of text), "arrow", "pandas", "polars", "lines" (of JSON text) or "records" (EasyTPP's)
+    kind: str  # "csv" (Arrow, of text), "arrow", "pandas", "polars", "lines" (of JSON text) or "records" (EasyTPP's)
     data: Any
     names: Mapping[str, str | None]  # the columns that play the parts stream, time, type, start and end
     assumed: frozenset[str]  # of start and end, what nobody said
@@ -99,9 +99,7 @@ class Layout(NamedTuple):
         return (self.row < 0) & (self.event >= 0)
 
 
-def lay_out(
-    source: Source, ids: Sequence[Hashable], offsets: Rows, times: NDArray[np.float64] | None = None
-) -> Layout:
+def lay_out(source: Source, ids: Sequence[Hashable], offsets: Rows, times: NDArray[np.float64] | None = None) -> Layout:
     """The rows of these streams in the order of the source.
 
     A new event follows the row of the last event of its stream before it. If there is none it precedes the row of the

@@ -39,10 +39,10 @@ def to_arviz(posterior: Posterior, draws: int, seed: int) -> Any:
         },
     }
     attributes = {"created_by": "retrodict", "particles": posterior.num_particles}
-    labels: dict[str, Any] = dict(
-        coords={"stream": [str(i) for i in posterior.observed.ids], "type": list(posterior.observed.types)},
-        dims={"count": ["stream", "type"], **{name: ["stream"] for name in _OF_A_STREAM}},
-    )
+    labels: dict[str, Any] = {
+        "coords": {"stream": [str(i) for i in posterior.observed.ids], "type": list(posterior.observed.types)},
+        "dims": {"count": ["stream", "type"], **{name: ["stream"] for name in _OF_A_STREAM}},
+    }
     if "posterior" in inspect.signature(from_dict).parameters:  # ArviZ 0.x: InferenceData
         return from_dict(**groups, **labels, attrs=attributes)
     return from_dict(groups, **labels, attrs=dict.fromkeys(("/", *groups), attributes))  # 1.x: a DataTree

@@ -26,7 +26,6 @@ from retrodict.events.io.time_column import TimeColumn, check_same_kind, check_t
 from retrodict.events.stream_set import StreamSet
 
 
-
 class _Bounds(NamedTuple):
     """The first and the last moment of each stream [N], and which of the two nobody said."""
 
@@ -51,7 +50,7 @@ def read_layout(columns: Mapping[str, Any], num_rows: int, request: Request, kep
     chosen = choose_events(columns, request)
     given = {side: bound_column(columns, getattr(roles, side), side, request, places) for side in ("start", "end")}
     bounds = _find_bounds(time, chosen, given, from_birth, places, request)
-    kept_rows = _inside(time, chosen, bounds, from_birth, given["end"], places, request)
+    kept_rows = _inside(time, chosen, bounds, from_birth, places, request)
 
     declares = np.zeros(num_rows, dtype=bool)
     lacking = np.setdiff1d(codes, codes[kept_rows])
@@ -131,7 +130,7 @@ def _find_bounds(
     bare = first > last
     starts = None if given["start"] is None else per_stream(given["start"], places).astype(values.dtype)
     ends = None if given["end"] is None else per_stream(given["end"], places).astype(values.dtype)
-    if ends is not None and given["end"] is not None and given["end"].constant:
+    if ends is not None:
         ends = np.minimum(ends, death)
     born = _earliest(values, chosen.birth & ~time.missing, places.codes, np.full(number, high, values.dtype))
     anywhere = first[~bare].min() if (~bare).any() else values.dtype.type(0)
@@ -185,14 +184,13 @@ def _inside(
     chosen: Selection,
     bounds: _Bounds,
     from_birth: bool,
-    end: TimeColumn | None,
     places: Places,
     request: Request,
 ) -> Mask:
     """The rows [R] that are events: those after a death, or before a birth that is the start, are none."""
     events = chosen.events & ~(time.missing if request.layout == "meds" else np.zeros(len(time.missing), bool))
     outside = np.zeros(len(events), dtype=bool)
-    if chosen.death.any() and (end is None or end.constant):
+    if chosen.death.any():
         death = np.full(len(places.ids), np.inf if time.values.dtype.kind == "f" else np.iinfo(np.int64).max)
         death = _earliest(time.values, chosen.death & ~time.missing, places.codes, death.astype(time.values.dtype))
         outside |= events & ~time.missing & (time.values > death[places.codes])

@@ -106,9 +106,9 @@ def _of_log(columns: Mapping[str, Any], request: Request) -> Selection:
     complete = np.asarray(pc.equal(pc.utf8_lower(steps), "complete").to_numpy(zero_copy_only=False), dtype=bool)
     events = ~nothing
     if mode is None:
-        mode = "complete" if (complete & events).any() else "all"
+        mode = "complete"
         others = pc.value_counts(steps.filter(pa.array(events & ~complete))).to_pylist()
-        if others and mode == "complete":
+        if others:
             listed = ", ".join(f"{each['counts']:,} {each['values']!r}" for each in others[:8])
             request.notices.append(
                 f"only events whose transition is complete were read; set aside, and given back, were {listed}; pass "

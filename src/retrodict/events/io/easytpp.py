@@ -32,8 +32,8 @@ import numpy as np
 
 from retrodict.errors import DataError, show
 from retrodict.events.io.files import inner_suffix, read_text
+from retrodict.events.io.record_keys import STANDARD, read_axis, read_cells, read_edge, to_plain, use_names
 from retrodict.events.io.records import (
-    Fail,
     Record,
     assemble,
     check_same_length,
@@ -49,10 +49,6 @@ from retrodict.events.plain import parse_json
 from retrodict.events.stream_set import StreamSet
 from retrodict.events.time_axis import TimeAxis
 
-STANDARD = {
-    "dim_process", "seq_idx", "seq_len", "time_since_start", "time_since_last_event", "type_event", "start", "end",
-    "type_names", "axis",
-}  # fmt: skip
 RECORDS = "time_since_start"  # the column by which a table of records is known
 _LISTS = ("time_since_start", "time_since_last_event", "type_event")
 _EVENT_KEYS = ("time_since_start", "type_event")
@@ -148,54 +144,16 @@ def _rows_of(columns: Mapping[str, Any]) -> list[dict[str, Any]]:
     return [shared | {key: values[i] for key, values in full.items()} for i in range(count)]
 
 
-def from_records(
-    records: list[tuple[int, Any]], request: Request, table: Mapping[str, str] | None = None
-) -> StreamSet:
+def from_records(records: list[tuple[int, Any]], request: Request, table: Mapping[str, str] | None = None) -> StreamSet:
     """A stream set from numbered records; ``table`` says of which library and schema a table of them is."""
     refuse_table_arguments("the EasyTPP layout", request)
     if not records:
         raise request.error("there are no streams", "give at least one record")
     streams = [_record(position, row, value, request) for position, (row, value) in enumerate(records)]
-    _use_names(records[0][1], request)
+    use_names(records[0][1], request)
     use_num_types([(row, value.get("dim_process")) for row, value in records], request)
-    lines: list[str] | None = [json.dumps(_plain(value), ensure_ascii=False) for _, value in records]
-    return assemble(streams, request, _axis(records[0][1], request), lines, "records", table)
-
-
-def _plain(value: Any) -> Any:
-    """The value for JSON; what JSON has no word for is left out."""
-    if isinstance(value, Mapping):
-        return {str(key): _plain(each) for key, each in value.items()}
-    if isinstance(value, np.ndarray | np.generic):
-        return _plain(value.tolist())
-    if isinstance(value, list | tuple):
-        return [_plain(each) for each in value]
-    return value if value is None or isinstance(value, str | int | float) else str(value)
-
-
-def _use_names(record: Mapping[str, Any], request: Request) -> None:
-    names = record.get("type_names")
-    if names is None or request.types is not None:
-        return
-    if isinstance(names, np.ndarray):
-        names = names.tolist()
-    if not isinstance(names, list | tuple) or not all(isinstance(name, str) for name in names):
-        raise request.error("'type_names' is not a list of names", "give one name for each type", row=1)
-    request.types = check_types_argument(names)
-
-
-def _axis(record: Mapping[str, Any], request: Request) -> TimeAxis:
-    """The time axis that we wrote into the first record, as JSON has it."""
-    recorded = record.get("axis")
-    try:
-        axis = TimeAxis() if recorded is None else TimeAxis.from_dict(
-            {key: each for key, each in recorded.items() if each is not None}
-        )  # fmt: skip
-    except (ValueError, AttributeError, TypeError) as error:
-        raise request.error(f"'axis' is malformed: {show(recorded)}", "leave it out", row=1) from error
-    if axis.is_calendar and request.unit not in (None, axis.unit):
-        raise request.error(f"unit= is {request.unit!r}, but the times are counted in {axis.unit}s", "drop unit=")
-    return TimeAxis(request.unit or axis.unit, axis.origin, axis.timezone)
+    lines: list[str] | None = [json.dumps(to_plain(value), ensure_ascii=False) for _, value in records]
+    return assemble(streams, request, read_axis(records[0][1], request), lines, "records", table)
 
 
 def _record(position: int, row: int, value: Any, request: Request) -> Record:
@@ -216,7 +174,7 @@ def _record(position: int, row: int, value: Any, request: Request) -> Record:
     length = length.item() if isinstance(length, np.generic) else length
     if type(length) not in (int, float) or length != len(times):
         raise fail(f"seq_len is {show(length)}, but there are {len(times)} times", "correct seq_len")
-    start, end = (_edge(value.get(side), side, fail) for side in ("start", "end"))
+    start, end = (read_edge(value.get(side), side, fail) for side in ("start", "end"))
     columns = {
         key: read_cells(cells)
         for key, cells in value.items()
@@ -224,21 +182,6 @@ def _record(position: int, row: int, value: Any, request: Request) -> Record:
     }
     record = Record(row, name, times + (start or 0.0), types, start, end, columns)
     return check_same_length(record, request)
-
-
-def _edge(value: Any, side: str, fail: Fail) -> float | None:
-    value = value.item() if isinstance(value, np.generic) else value
-    if value is None or (type(value) is float and value != value):
-        return None
-    if type(value) not in (int, float) or abs(value) > 1e300:
-        raise fail(f"{side} is {show(value)}, not a number", f"give {side} as a number, or leave it out")
-    return float(value)
-
-
-def read_cells(cells: Any) -> list[Any]:
-    """The values of an extra list."""
-    return [None if isinstance(cell, float) and cell != cell else cell
-            for cell in (cells.tolist() if isinstance(cells, np.ndarray) else cells)]  # fmt: skip
 
 
 def from_splits(value: Mapping[str, Any], request: Request) -> StreamSet:

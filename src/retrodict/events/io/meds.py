@@ -3,9 +3,9 @@
     ROOT/data/**/*.parquet     subject_id int64, time timestamp[us], code string, numeric_value, text_value, ...
     ROOT/metadata/*            kept as it is
 
-A folder of shards, or one Parquet file, will do as well. Every code is a type, unless ``codes=`` chooses. Rows without a
-time are static and set aside. A death (``MEDS_DEATH``) ends the stream and is no event, and neither is a birth: subjects
-are rarely watched from birth on, so a stream starts at its first dated row; ``start="MEDS_BIRTH"`` says otherwise.
+A folder of shards, or one Parquet file, will do as well. Every code is a type, unless ``codes=`` chooses. Rows without
+a time are static and set aside. A death (``MEDS_DEATH``) ends the stream and is no event, and neither is a birth:
+subjects are rarely watched from birth on, so a stream starts at its first dated row, unless ``start="MEDS_BIRTH"``.
 What is written has the same shards with the same rows, and the imputed ones.
 """
 
@@ -22,12 +22,13 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from retrodict import _limits
 from retrodict.errors import DataError
 from retrodict.events.atomic import atomic_folder
-from retrodict.events.io.files import cannot_read
+from retrodict.events.io.choose_events import type_of_code
 from retrodict.events.io.known_layouts import LAYOUTS
 from retrodict.events.io.own_table import own_arrow
 from retrodict.events.io.parquet_file import read_checked, use_metadata, with_metadata
@@ -55,7 +56,9 @@ def read_meds(path: Path, request: Request) -> StreamSet:
         tables.append(table)
         rows = sum(each.num_rows for each in tables)
         _limits.check("rows", rows, f"the shards have {rows:,} rows or more", file=path)
-    use_metadata(tables[0].schema, request)
+    schemas = [table.schema for table in tables]
+    given = request.types
+    use_metadata(schemas[0], request)
     if request.axis is not None and request.axis.timezone is not None and request.timezone is None:
         tables = [_in_utc(table) for table in tables]  # MEDS has no time zones: we wrote UTC
     try:
@@ -63,9 +66,11 @@ def read_meds(path: Path, request: Request) -> StreamSet:
     except pa.ArrowException as error:
         reason = str(error).splitlines()[0]
         raise request.error(f"the shards do not fit together ({reason})", "give a column one type") from error
+    if given is None and request.types is not None:  # what we wrote, and what was put in since
+        request.types = _widened(request.types, pc.unique(whole.filter(whole["time"].is_valid())["code"]))
     facts = {
         "root": "data" if root != path else "",
-        "shards": [[name, table.num_rows, _pack(table.schema)] for name, table in zip(names, tables, strict=True)],
+        "shards": [[n, t.num_rows, _pack(s)] for n, t, s in zip(names, tables, schemas, strict=True)],
         "files": _other_files(path / "metadata", request),
     }
     kept = {key: value for key, value in (whole.schema.metadata or {}).items() if key != b"pandas"}
@@ -83,7 +88,9 @@ def _shards(root: Path, path: Path) -> list[str]:
         below[:] = sorted(name for name in below if name != "metadata" and not name.startswith("."))
         found += [Path(folder, name) for name in files if name.endswith(".parquet") and not name.startswith(".")]
         if len(found) > _MOST_SHARDS:
-            raise DataError(f"there are more than {_MOST_SHARDS:,} shards", file=path, remedy="write fewer, larger ones")
+            raise DataError(
+                f"there are more than {_MOST_SHARDS:,} shards", file=path, remedy="write fewer, larger ones"
+            )
     if not found:
         remedy = "give the root of a MEDS data set (with data/**/*.parquet), a folder of its shards, or one file"
         raise DataError("this is a folder that holds no Parquet shards", file=path, remedy=remedy)
@@ -109,6 +116,12 @@ def _in_utc(table: pa.Table) -> pa.Table:
             column = table[name].cast(pa.timestamp(kind.unit, "UTC"))
             table = table.set_column(table.column_names.index(name), name, column)
     return table
+
+
+def _widened(types: tuple[str, ...], codes: Any) -> tuple[str, ...]:
+    """A recorded vocabulary with the codes that it lacks."""
+    lacking = {code for code in codes.to_pylist() if code is not None and type_of_code(code, None)} - {*types}
+    return types + tuple(sorted(lacking))
 
 
 def _pack(schema: pa.Schema) -> str:
@@ -214,7 +227,7 @@ def _like(part: pa.Table, schema: pa.Schema, own: set[str]) -> pa.Table:
             except pa.ArrowException:  # such as whole numbers, among which is one now that is not
                 column = part[name]
         columns[name] = column
-    kept = {key: value for key, value in (schema.metadata or {}).items() if not key.startswith(b"retrodict")}
+    kept = {key: value for key, value in (schema.metadata or {}).items() if not key.startswith(b"retrodict.")}
     ours = {key: value for key, value in (part.schema.metadata or {}).items() if key == b"retrodict"}
     return pa.table(columns).replace_schema_metadata(kept | ours)
 

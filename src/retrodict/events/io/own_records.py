@@ -1,4 +1,4 @@
-"""EasyTPP records written: those that were read, with the events that were put in since, and new ones; as tables too."""
+"""EasyTPP records written, as objects and as tables: those that were read, with new events put in, and new ones."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from retrodict import _limits
 from retrodict.errors import DataError
 from retrodict.events.io.own_lines import plain
 from retrodict.events.source import lay_out
+from retrodict.events.time_axis import TimeAxis
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -28,7 +29,7 @@ def new_records(streams: StreamSet) -> Iterator[dict[str, Any]]:
     """A record for each stream, with further keys only where EasyTPP's own would lose something."""
     names = list(streams.types)
     common: dict[str, Any] = {} if names == [str(k) for k in range(len(names))] else {"type_names": names}
-    if streams.axis.is_calendar:
+    if streams.axis != TimeAxis():
         common["axis"] = streams.axis.to_dict()
     edges = not all(len(s) and s.start == 0.0 and s.end == s.times[-1] for s in streams)
     whole = all(type(name) is int or isinstance(name, np.integer) for name in streams.ids)

@@ -31,7 +31,9 @@ def own_frame(streams: StreamSet, library: str | None = None) -> Any:
     """The user's own table in a library's form, by default the one that it came in."""
     source = streams.source
     known = {"csv": "pandas", "lines": "pandas", "records": "pandas"}
-    wanted = library or ("pandas" if source is None else source.names.get("library") or known.get(source.kind, source.kind))
+    wanted = library or (
+        "pandas" if source is None else source.names.get("library") or known.get(source.kind, source.kind)
+    )
     if wanted not in ("pandas", "polars", "arrow"):
         raise DataError(f"unknown library {wanted!r}", remedy='use library="pandas", "polars" or "arrow"')
     if source is not None and source.names.get("schema") is not None:

@@ -10,7 +10,7 @@ import json
 import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import BinaryIO
 from xml.sax.saxutils import quoteattr
 
 import numpy as np
@@ -122,7 +122,8 @@ def _attributes(key: str, column: pa.ChunkedArray, target: Path) -> list[str | N
     if pa.types.is_dictionary(kind):
         column, kind = column.cast(kind.value_type), kind.value_type
     if pa.types.is_boolean(kind):
-        tag, texts = "boolean", ["true" if v else None if key == "imputed" or v is None else "false" for v in column.to_pylist()]  # fmt: skip
+        words = {True: "true", False: None if key == "imputed" else "false", None: None}
+        tag, texts = "boolean", [words[value] for value in column.to_pylist()]
     elif pa.types.is_integer(kind):
         tag, texts = "int", column.cast(pa.string()).to_pylist()
     elif pa.types.is_floating(kind) or pa.types.is_decimal(kind):
