@@ -214,6 +214,7 @@ def test_frames_of_process_miners_are_known_by_their_columns(tmp_path):
         ("<log><trace>", "this is not XML, or it is cut off"),
         ("<html/>", "the outermost element is <html>, not <log>"),
         ("<log/>", "the log has no traces"),
+        ("<log><list><event/></list></log>", "the log has no traces"),
         ("<log><event/></log>", "an event stands outside of any trace"),
         ('<log><trace><string key="a"/></trace></log>', "<string> has no value"),
         ("<log><trace>" + "<list>" * 70, "nested more than 64 deep"),

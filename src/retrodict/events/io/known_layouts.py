@@ -64,3 +64,15 @@ def check_lifecycle(lifecycle: Any) -> str | None:
     if lifecycle is None or lifecycle in LIFECYCLES:
         return lifecycle
     raise DataError(f"lifecycle= is {lifecycle!r}", remedy=f"use one of {', '.join(LIFECYCLES)}")
+
+
+def name_and_transition(kind: str, lifecycle: str | None) -> tuple[str, str | None]:
+    """What an event of this type has for a name and for a transition.
+
+    >>> name_and_transition("check+start", "transition"), name_and_transition("check", "complete")
+    (('check', 'start'), ('check', 'complete'))
+    """
+    if lifecycle == "transition":
+        name, plus, step = kind.rpartition("+")
+        return (name, step) if plus else (kind, "complete")
+    return kind, "complete" if lifecycle == "complete" else None

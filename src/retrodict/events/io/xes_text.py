@@ -124,7 +124,7 @@ class Log:
 
     def _end(self, written: str) -> None:
         tag, depth = self.path.pop(), len(self.path)
-        if (tag == "event" and depth == 2) or (tag == "trace" and depth == 1):
+        if (tag == "event" and depth == 2 and self.path[1] == "trace") or (tag == "trace" and depth == 1):
             at, places = self.parser.CurrentByteIndex, self.event_at if tag == "event" else self.trace_at
             if self.data.startswith(b"</" + written.encode(), at):  # else the element is one tag, and ends here
                 at = self.data.index(b">", at) + 1
