@@ -126,18 +126,18 @@ def test_shards_and_metadata_come_back_as_they_were(folder, tmp_path):
 
 
 def test_imputed_rows_stand_in_time_order_in_the_shard_of_their_subject(folder, tmp_path):
-    streams = read(folder, codes={"LAB//*": "lab"}, end="2020-01-02")  # admissions and bills are set aside
-    rd.write_events(put_in(streams, 0.5, 0), tmp_path / "filled")
+    streams = read(folder, codes={"LAB//K*": "lab"}, end="2020-01-02")  # sodium is set aside
+    rd.write_events(put_in(streams, 4, 0), tmp_path / "filled")
     found = tables(tmp_path / "filled")
     whole = found["data/train/0.parquet"]
     assert whole.filter(pa.compute.invert(whole["imputed"])).select(SCHEMA.names).equals(FIRST)
     assert whole.schema.field("numeric_value").type == pa.float32()
     times = whole["time"].to_pylist()[2:-1]
     assert times == sorted(times)
-    assert whole["code"].to_pylist()[4] == "lab"
-    assert found["data/tuning/0.parquet"]["imputed"].to_pylist() == [False, True, False]
+    assert whole["code"].to_pylist()[5] == "lab"
+    assert found["data/tuning/0.parquet"]["imputed"].to_pylist() == [False, False, True]
     assert whole.column_names[-4:] == ["imputed", "probability", "earliest", "latest"]
-    again = read(tmp_path / "filled", codes={"LAB//*": "lab"}, end="2020-01-02")
+    again = read(tmp_path / "filled", codes={"LAB//K*": "lab"}, end="2020-01-02")
     assert again.types == ("lab",)  # an imputed event has its type for a code
     assert again.num_events == streams.num_events + 2
 
