@@ -47,6 +47,16 @@ BOMBS = {
     "a.jsonl.gz": lambda path: packed(path, b'{"id": 1, "times": [', b"1,", 1 << 30),
     "a.json.gz": lambda path: packed(path, b'[{"time_since_start": [', b"1,", 1 << 30),
     "a.pkl.gz": lambda path: packed(path, b"\x80\x04", b"]", 1 << 30),
+    "a.xes.gz": lambda path: packed(path, b"<log><trace>", b"<event></event>", 1 << 30),
+    "laughs.xes": lambda path: path.write_text(
+        '<?xml version="1.0"?><!DOCTYPE log [<!ENTITY a "ha">'
+        + "".join(f'<!ENTITY {b} "{f"&{a};" * 9}">' for a, b in zip("abcdefgh", "bcdefghi", strict=True))
+        + ']><log><trace><string key="concept:name" value="&i;"/></trace></log>'
+    ),
+    "file.xes": lambda path: path.write_text(
+        '<!DOCTYPE log [<!ENTITY x SYSTEM "file:///etc/passwd">]><log><trace><event>&x;</event></trace></log>'
+    ),
+    "deep.xes": lambda path: path.write_text("<log><trace>" + '<string key="a" value="b">' * 400_000),
     "rows.parquet": rows,
     "text.parquet": text,
     "a.yaml": lambda path: path.write_text(
@@ -59,7 +69,7 @@ CHILD = """
 import os, sys, time
 import retrodict as rd
 from tests.fuzz import peak_memory
-from retrodict.events.io import csv_file, easytpp, jsonl, parquet_file, pickles
+from retrodict.events.io import csv_file, easytpp, jsonl, meds, parquet_file, pickles, xes
 before, began = peak_memory(), time.time()
 try:
     rd.read_missing(sys.argv[1]) if sys.argv[1].endswith("yaml") else rd.read_events(sys.argv[1])
