@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from retrodict.report.picture import draw_imputation
 
 import retrodict as rd
-from retrodict.report.picture import draw_imputation
 
 
 @pytest.mark.parametrize("suffix", ["png", "svg"])
