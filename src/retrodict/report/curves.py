@@ -19,14 +19,14 @@ _MOST_BYTES = 16 << 20
 class Tradeoff(NamedTuple):
     """At one cost: the risk of the answer and of predicting nothing, per stream, and the events imputed in all.
 
-    ``distance`` is the one to the truth, per stream, where that is known.
+    Where the truth is known, ``to_truth`` is the distance to it as a share of that of predicting nothing.
     """
 
     cost: float
     risk: float
     nothing: float
     imputed: int
-    distance: float | None = None
+    to_truth: float | None = None
 
 
 def draw_tradeoff(rows: Sequence[Tradeoff], unit: str | None) -> Picture:
@@ -36,12 +36,11 @@ def draw_tradeoff(rows: Sequence[Tradeoff], unit: str | None) -> Picture:
     costs = [row.cost for row in rows]
     left.axhline(1, color=GREY, lw=1)
     left.plot(costs, [_share(row.risk, row.nothing) for row in rows], "o-", color=OURS, label="expected (risk)")
-    if any(row.distance is not None for row in rows):
-        found = [math.nan if row.distance is None else row.distance for row in rows]
-        shares = [_share(value, row.nothing) for value, row in zip(found, rows, strict=True)]
+    if any(row.to_truth is not None for row in rows):
+        shares = [math.nan if row.to_truth is None else row.to_truth for row in rows]
         left.plot(costs, shares, "s--", color=OTHER, label="to the truth")
     left.set_ylim(bottom=0)
-    left.set_title("distance; 1 is what predicting nothing risks", fontsize=9, loc="left")
+    left.set_title("distance; 1 is predicting nothing", fontsize=9, loc="left")
     left.legend(frameon=False, fontsize=8)
     right.plot(costs, [row.imputed for row in rows], "o-", color=OURS)
     right.set_ylim(bottom=0)
@@ -90,7 +89,7 @@ def draw_training(fits: dict[str, dict[str, list[float]]]) -> Picture:
 
 
 def _draw_losses(axes: Any, columns: dict[str, list[float]]) -> None:
-    epochs, dev = columns["epoch"], columns["dev_loss"]
+    epochs, dev = [epoch + 1 for epoch in columns["epoch"]], columns["dev_loss"]
     train = columns.get("train_loss")
     if train is not None:
         axes.plot(epochs, train, "--", color=OTHER, lw=1.6, label="train")

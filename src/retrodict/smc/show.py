@@ -92,9 +92,8 @@ def plot_tradeoff(
     for a in _answers(posterior, _costs(posterior, None, costs)[0], None):
         far = None
         if actual is not None:
-            far = float(
-                np.mean([transport(z, true, a.cost).distance for z, true in zip(a.streams, actual, strict=True)])
-            )
+            pairs = zip(a.streams, actual, strict=True)
+            far = sum(transport(z, true, a.cost).distance for z, true in pairs) / (a.cost * max(actual.num_events, 1))
         rows.append(Tradeoff(a.cost, float(a.risk.mean()), float(a.nothing.mean()), a.streams.num_events, far))
     picture = draw_tradeoff(rows, posterior.observed.axis.unit)
     if path is not None:

@@ -12,6 +12,7 @@ import gzip
 import json
 import math
 from collections.abc import Iterator
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -93,17 +94,17 @@ def stream_of(content: Content, i: int) -> dict[str, Any]:
     """What there is to see of stream i, in whole numbers."""
     view = content.view(i)
     start, step = view.observed.start, quantum(view.observed.duration)
-    truth = view.truth
+    truth, shown = view.truth, view.rows()
     return {
         "q": step,
         "o": _events(view.observed, start, step),
         "a": [_imputed(answer.streams[i], start, step) for answer in content.answers],
         "d": [_events(draw, start, step) for draw in view.draws],
         "t": None if truth is None else _events(truth, start, step),
-        "e": {str(k): round(float(content.expected[i, k]), 3) for k in view.rows() if content.expected[i, k] >= 0.0005},
-        **_belief(view),
+        "e": {str(k): round(float(content.expected[i, k]), 3) for k in shown if content.expected[i, k] >= 0.0005},
+        "r": _belief(view, shown),
         "f": _rounded(view.families),
-        "k": view.rows(),
+        "k": shown,
     }
 
 
@@ -132,10 +133,10 @@ def _imputed(stream: EventStream, start: float, step: float) -> list[list[int]]:
     return [*_events(stream, start, step), chance.tolist(), before.tolist(), after.tolist()]
 
 
-def _belief(view: StreamView) -> dict[str, Any]:
+def _belief(view: StreamView, shown: list[int]) -> dict[str, list[int]]:
     """The rate of each type that is shown, in hundredths of a high one."""
     shares = np.rint(100 * view.heights()).astype(np.int64)
-    return {"r": {str(k): shares[:, k].tolist() for k in view.rows() if shares[:, k].any()}}
+    return {str(k): shares[:, k].tolist() for k in shown if shares[:, k].any()}
 
 
 def _steps(times: NDArray[np.float64], start: float, step: float) -> NDArray[np.int64]:
@@ -143,7 +144,8 @@ def _steps(times: NDArray[np.float64], start: float, step: float) -> NDArray[np.
 
 
 def _differences(times: NDArray[np.float64], start: float, step: float) -> list[int]:
-    return np.diff(_steps(times, start, step), prepend=0).tolist()
+    steps = _steps(times, start, step).tolist()
+    return [after - before for before, after in pairwise([0, *steps])]
 
 
 def _rounded(values: NDArray[np.float64]) -> list[float | None]:

@@ -29,8 +29,8 @@ class StreamList {
     this.space.style.height = `${order.length * ROW}px`;
     this.clear();
     this.box.scrollTop = 0;
-    if (order.length) this.reveal(); else this.box.removeAttribute('aria-activedescendant');
     this.draw();
+    this.markActive();
     return order.length;
   }
 
@@ -80,8 +80,13 @@ class StreamList {
     if (top < box.scrollTop) box.scrollTop = top;
     else if (top + ROW > box.scrollTop + box.clientHeight) box.scrollTop = top + ROW - box.clientHeight;
     this.draw();
+    this.markActive();
+  }
+
+  markActive() {
     this.put(this.active);
-    box.setAttribute('aria-activedescendant', `row-${this.active}`);
+    if (this.order.length) this.box.setAttribute('aria-activedescendant', `row-${this.active}`);
+    else this.box.removeAttribute('aria-activedescendant');
   }
 
   press(event) {

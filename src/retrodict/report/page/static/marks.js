@@ -77,7 +77,7 @@ function drawFamilies(stream, few, top, x, width) {
   const marks = drawing('g', {}), edges = [stream.start, ...stream.observed.map((event) => event.t), stream.end];
   const most = Math.max(100, ...stream.families.map((each) => each ?? 1));
   const y = (value) => top + FAMILIES - 4 - (FAMILIES - 20) * Math.log(Math.max(value ?? 1, 1)) / Math.log(most);
-  marks.append(drawing('text', { x: SIDE, y: top + 11 }, `effective families (up to ${number(most)}; doubtful below ${few})`));
+  marks.append(drawing('text', { x: SIDE, y: top + 11 }, `effective families (up to ${brief(most)}; doubtful below ${few})`));
   marks.append(drawing('rect', { class: 'few', x: 0, width, y: y(few), height: y(1) - y(few) }));
   const path = stream.families.map((each, n) => `${n ? 'L' : 'M'}${x(edges[n]).toFixed(1)} ${y(each).toFixed(1)}H${x(edges[n + 1]).toFixed(1)}`);
   marks.append(drawing('path', { class: 'fam', d: path.join('') }));
