@@ -102,6 +102,12 @@ def test_what_is_saved_says_how_it_was_made(tmp_path):
     assert (index, rows) == read(made.report(tmp_path / "page.html"))
 
 
+def test_a_damaged_check_that_was_kept_is_left_out(tmp_path):
+    made, _ = imputed(streams(2))
+    made.about["check"] = {"verdict": ["all is well"]}
+    assert read(made.report(tmp_path / "page.html"))[0]["check"] is None
+
+
 @pytest.mark.filterwarnings("ignore::retrodict.errors.SuspicionNotice")
 def test_impossible_and_surprising_streams_are_doubted(tmp_path):
     """A type that is always missing was observed; and a stream is nearly empty for a hundred times as long."""

@@ -131,7 +131,7 @@ def impute(
         with common.notes(), common.bar("impute", len(observed)) as done:
             posterior = run(observed, proposal, **options, progress=done)
         _judge(posterior)
-        posterior.about |= {"command": common.command_line(), "file": str(file), "check": checked}
+        posterior.about |= {"command": common.command_line(), "file": file.name, "check": checked}
         with common.bar("write draws", len(posterior)) as done:
             save_posterior(posterior, draws, columns["unit"], done)
         common.wrote(draws, f"{posterior.num_particles:,} weighted draws of each of {len(posterior):,} streams")

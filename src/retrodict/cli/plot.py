@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from retrodict.cli import common
-from retrodict.cli.report import Truth
+from retrodict.cli.report import Truth, read_truth
 from retrodict.errors import DataError
 from retrodict.events.atomic import check_writable
 from retrodict.events.stream_set import describe_types
@@ -72,7 +72,7 @@ def _plot_draws(
     from retrodict.smc.posterior import load_posterior
     from retrodict.smc.posterior_folder import read_unit
 
-    known = None if truth is None else columns.read(truth)
+    known = read_truth(truth, columns)
     posterior = load_posterior(draws)
     columns["unit"] = columns["unit"] or read_unit(draws)
     price = None if cost is None else cost * columns.units_in(posterior.observed.axis)

@@ -8,8 +8,9 @@ from typing import Annotated
 import typer
 
 from retrodict.cli import common
-from retrodict.errors import DataError
+from retrodict.errors import DataError, ModelError
 from retrodict.events.atomic import check_writable
+from retrodict.events.stream_set import StreamSet
 from retrodict.smc.posterior import Posterior, load_posterior
 
 _COSTS = "What inserting or deleting an event costs (in --unit); may be repeated. By default five, about half a gap."
@@ -44,12 +45,22 @@ def report(
     common.refuse_overwriting(truth, *(draws / name for name in FILES), outputs={"--output": output})
     for each in cost or ():
         common.refuse_unless_positive(each, "--cost")
-    known = None if truth is None else columns.read(truth)
+    known = read_truth(truth, columns)
     posterior = load_posterior(draws)
     columns["unit"] = columns["unit"] or read_unit(draws)
     scale = columns.units_in(posterior.observed.axis)
     prices = None if cost is None else [each * scale for each in cost]
     write_page(posterior, output, costs=prices, truth=known, title=title)
+
+
+def read_truth(truth: Path | None, columns: common.Columns) -> StreamSet | None:
+    """The events that are really missing; the options for columns are for them alone."""
+    if truth is not None:
+        return columns.read(truth)
+    for name, given in columns.items():
+        if given is not None and name != "unit":
+            raise ModelError(f"--{name} is for the table of --truth. Give --truth, too, or leave --{name} out.")
+    return None
 
 
 def check_page(output: Path | None) -> None:

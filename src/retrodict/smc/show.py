@@ -117,7 +117,7 @@ def write_report(
     check_writable(path)
     _refuse_nothing(posterior)
     actual = None if truth is None else match_truth(truth, posterior.observed)
-    tables = _check(posterior.about.get("check") if check is None else check)
+    tables = _check(check, posterior.about.get("check"))
     prices, first = _costs(posterior, cost, costs)
     answers = _answers(posterior, prices, progress)
     draws = _draws(posterior, DRAWS)
@@ -255,16 +255,18 @@ def _fewest_families(posterior: Posterior) -> NDArray[np.float64]:
     return np.where(kept & missing, families, np.inf).min(1, initial=np.inf)
 
 
-def _check(check: Any) -> dict[str, Any] | None:
-    """The tables of a check that was given, or kept with the posterior; one that is damaged is left out."""
-    if check is None:
-        return None
+def _check(check: Any, kept: Any) -> dict[str, Any] | None:
+    """The tables of a check that was given, else of the one kept with the posterior, unless that is damaged."""
     try:
-        return clean_check(check.to_dict() if hasattr(check, "to_dict") else check)
+        if check is not None:
+            return clean_check(check.to_dict() if hasattr(check, "to_dict") else check)
     except ValueError as error:
-        raise DataError(
-            f"the check cannot be shown: {error}", remedy="give what rd.check returns, or leave it out"
-        ) from error
+        remedy = "give what rd.check returns, or leave it out"
+        raise DataError(f"the check cannot be shown: {error}", remedy=remedy) from error
+    try:
+        return None if kept is None else clean_check(kept)
+    except ValueError:
+        return None
 
 
 def _facts(posterior: Posterior) -> list[tuple[str, str]]:
