@@ -19,7 +19,7 @@ from retrodict.smc.engines import ENGINES
 runner = CliRunner(env={"COLUMNS": "200", "TERM": "dumb"})
 COMMANDS = typer.main.get_command(app).commands  # type: ignore[attr-defined]
 # Options that cannot be wrong: they are on or off, or any text is right.
-FREE = {"unit", "resume", "filtering", "sensitivity", "learn_missing", "types", "help"}
+FREE = {"unit", "resume", "title", "tradeoff", "filtering", "sensitivity", "learn_missing", "types", "help"}
 
 WRITE = {"--output /nowhere/x.csv": "cannot write: No such file", "--output {here}/x.xls": "stands for no known format"}
 FOLDER = {"--output {here}/streams.csv": "cannot make this folder"}
@@ -65,6 +65,11 @@ KIND = {
     "--hidden 0": "Invalid value for '--hidden'",
     "--model poisson --hidden 8": "--hidden is for neural models",
 }
+TRUTH = {
+    "--truth {here}/nowhere.csv": "there is no such file",
+    "--stream taxi": "--stream is for the table of --truth. Give --truth, too, or leave --stream out",
+    **{f"--truth {{file}} {option}": said for option, said in COLUMNS.items()},
+}
 COST = {"--cost 0": "--cost must be a positive number", "--cost nan": "--cost must be a positive number"}
 
 # Each command with words that are right, and what is wrong with it.
@@ -76,6 +81,8 @@ RIGHT: dict[str, str] = {
     "learn-missing": "{model} {file} -m 0.5 -o {here}/out",
     "check": "{model} {file} -m 0.5",
     "impute": "{model} {file} -m 0.5 -o {here}/out.csv",
+    "report": "{draws} -o {here}/out.html",
+    "plot": "{draws} -o {here}/out.png",
     "ask": "{draws}",
     "decode": "{draws} -o {here}/out.csv",
     "score": "{model} {file}",
@@ -116,6 +123,8 @@ WRONG: dict[str, dict[str, object]] = {
         "--engine triton": "Use --engine auto, which picks one that can",
         "--draws {here}/streams.csv": "--draws would replace this file, which is read. Remedy: give another name",
         "--draws {here}/model/model.json": "cannot make this folder",
+        "--report {here}/x.txt": "a page cannot be written as '.txt'. Remedy: give it a name that ends in .html",
+        "--report /nowhere/x.html": "cannot write: No such file",
         "-m a=1 --sensitivity": "all missing rates are 0 or 1, which are the same at any odds",
     },
     "check": {
@@ -130,6 +139,19 @@ WRONG: dict[str, dict[str, object]] = {
         "--output {here}/streams.csv": "--output would replace this file, which is read",
         "--picture {here}/x.xls": "a picture cannot be written as '.xls'. Remedy: use one of .png, .pdf, .svg",
         "--picture /nowhere/x.png": "cannot write: No such file",
+    },
+    "report": {
+        **COST, **TRUTH,
+        "{draws}": ("{here}/model", "not a saved posterior"),
+        "--output {here}/x.txt": "a page cannot be written as '.txt'",
+        "--output /nowhere/x.html": "cannot write: No such file",
+    },
+    "plot": {
+        **COST, **TRUTH,
+        "{draws}": ("{here}/model", "there are neither draws nor the record of a fit here"),
+        "--id nobody": "there is no stream 'nobody'; streams are",
+        "--output {here}/x.xls": "a picture cannot be written as '.xls'. Remedy: use one of .png, .pdf, .svg",
+        "--output /nowhere/x.png": "cannot write: No such file",
     },
     "ask": {
         "{draws}": ("{here}/model", "draws.parquet: there is no such file"),

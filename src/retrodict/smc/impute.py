@@ -5,7 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Iterator
 from dataclasses import replace
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 import numpy as np
 import torch
@@ -21,6 +21,7 @@ from retrodict.missingness.base import Missingness
 from retrodict.models.quadrature import Integral
 from retrodict.proposals.base import Proposal
 from retrodict.random import stream_keys
+from retrodict.smc.describe import describe_run
 from retrodict.smc.engines import choose
 from retrodict.smc.islands import settle
 from retrodict.smc.options import Options
@@ -28,9 +29,6 @@ from retrodict.smc.posterior import Posterior
 from retrodict.smc.propose import Sampler
 from retrodict.smc.sampler import SequentialMonteCarlo, Step
 from retrodict.smc.tracing import Tracing
-
-if TYPE_CHECKING:
-    pass
 
 _LAGGED = 7  # a branch of each stream's random numbers: which particles make up the lagged ensemble
 
@@ -100,6 +98,7 @@ def impute(
             if progress is not None:
                 progress(done)
     posterior = Posterior.later(observed, tracing, tracing.log_evidence, model)
+    posterior.about = describe_run(proposal, chosen.name, seed, resample)
     for found in posterior.suspicions(tracing.first_draw()):
         warnings.warn(str(found), SuspicionNotice, stacklevel=2)
     return posterior
