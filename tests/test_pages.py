@@ -11,7 +11,10 @@ import pytest
 import retrodict as rd
 from tests.pages import DOCS, PAGES, ROOT, Session, blocks, name_of, run_page
 
-pytestmark = pytest.mark.skipif(not DOCS.exists(), reason="no docs beside the tests")
+pytestmark = [
+    pytest.mark.skipif(not DOCS.exists(), reason="no docs beside the tests"),
+    pytest.mark.filterwarnings("ignore::retrodict.errors.DataNotice", "ignore::retrodict.errors.SuspicionNotice"),
+]
 
 NEW = ["imputed", "probability", "earliest", "latest"]
 _RAN: dict[str, tuple[Session, Path]] = {}
