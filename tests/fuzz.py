@@ -31,6 +31,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 import torch
 
 import retrodict as rd
@@ -50,6 +52,12 @@ a,2013-01-01T08:00:00+01:00,u,2013-01-01T00:00:00+01:00,2013-01-02T00:00:00+01:0
 a,2013-01-01T09:30:00+01:00,v,2013-01-01T00:00:00+01:00,2013-01-02T00:00:00+01:00,
 b,2013-01-01T10:00:00Z,u,2013-01-01T00:00:00Z,2013-01-02T00:00:00Z,x
 """
+LOG = """<?xml version="1.0" encoding="UTF-8"?>
+<log xes.version="1.0" xmlns="http://www.xes-standard.org/"><extension name="Time" prefix="time" uri="x"/>
+<trace><string key="concept:name" value="1"/><event><string key="concept:name" value="u"/><string key="lifecycle:transition"
+value="start"/><date key="time:timestamp" value="2013-01-01T08:00:00+01:00"/><int key="n" value="3"/></event><event>
+<string key="concept:name" value="v"><list key="x"><values/></list></string><date key="time:timestamp"
+value="2013-01-01T09:00:00.5+01:00"/><boolean key="b" value="true"/></event></trace><trace/></log>"""
 MECHANISMS = [
     "mechanism: by_type\nrates: {u: 0.5, v: 0.1}\n",
     'mechanism: windows\nwindows: [["22:00", "06:00"]]\nevery: day\ntypes: [u]\n',
@@ -65,7 +73,7 @@ TOKENS = [
     b"'", b'"', b",", b":", b"\n", b"\0", b"\xff\xfe", b"\\ud800", b"*a", b"&a ", b"!!python/object:os.system ",
     b"!!int x", b"9" * 20, b"9" * 400, b"9" * 5000, b"[" * 50, b"[" * 3000, b"1.5", b"2013-01-01", b"99999-01-01",
     b"0001-01-01T00:00:00Z", b"u", b"day", b"\x80\x04", b"cnumpy\nndarray\n", b"cnumpy\ndtype\n(S'O'\ntR", b"\x8a\xff",
-    b"\x8e\xff\xff\xff\xff\xff\xff\xff\x7f",
+    b"\x8e\xff\xff\xff\xff\xff\xff\xff\x7f", b"<!DOCTYPE log []>", b"&e;", b"<event>", b"</trace>", b"<trace/>", b"<string",
 ]  # fmt: skip
 VALUES: list[Any] = [
     None, True, -1, 0, 1, 2, 10**9, 10**30, 10**400, 1e308, -1.5, float("nan"), float("inf"), "", "x", "day", "\ud800",
@@ -97,10 +105,22 @@ def corpora(folder: Path) -> dict[str, Any]:
     arrays = [
         {"time_since_start": np.arange(3.0), "type_event": np.arange(3), "seq_len": np.int64(3), "dim_process": 3}
     ]
+    for record in arrays:
+        table = pa.table({key: [value.tolist()] for key, value in record.items() if isinstance(value, np.ndarray)})
+        pq.write_table(table, folder / "records.parquet")
+    files["parquet"].append((folder / "records.parquet").read_bytes())
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        days = rd.read_events(folder / "dated.parquet")
+        for name in ("good.xes", "good.xes.gz", "good.meds"):
+            rd.write_events(days, folder / name)
+    files["xes"] = [(folder / "good.xes").read_bytes(), LOG.encode()]
+    files["xes.gz"] = [(folder / "good.xes.gz").read_bytes()]
+    files["parquet"].append((folder / "good.meds" / "data" / "0.parquet").read_bytes())
     old = {"seqs": events, "total_num": 2, "unit": b"h", "used": {1, 2}}
     files["pkl"] = [pickle.dumps(value, protocol) for value in (old, arrays) for protocol in range(6)]
     files["pkl.gz"] = [gzip.compress(files["pkl"][2])]
-    folders = []
+    folders = [folder / "good.meds"]
     torch.manual_seed(0)
     neural = rd.NeuralHawkes(2, 4, time_scale=1.0)
     for model in (rd.Poisson([0.5, 1.0]), rd.Hawkes([0.5, 0.3], [[0.3, 0.1], [0.0, 0.2]], 1.5), neural):
@@ -220,6 +240,8 @@ def mutate_tensors(data: bytes, choose: random.Random) -> bytes:
 def read(path: Path, options: dict[str, Any]) -> object:
     """Read, and use what was read."""
     streams = rd.read_events(path, **options)
+    if path.name.endswith((".xes", ".xes.gz")):
+        rd.write_events(streams, path.with_name("again.xes"))
     return streams.to_frame(), list(streams)[:2]
 
 
@@ -231,6 +253,8 @@ def use_mechanism(path: Path) -> object:
 
 def use_folder(path: Path, name: str) -> object:
     """Load it and compute with it."""
+    if name == "good.meds":
+        return read(path, {})
     if name == "posterior":
         return rd.load_posterior(path).consensus(1.0)
     if name.startswith("smoother"):

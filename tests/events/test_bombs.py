@@ -42,11 +42,44 @@ def text(path) -> None:
     pq.write_table(pa.table(columns), path, store_schema=False)
 
 
+def lists(path) -> None:
+    """A stream of a billion events in a small file of EasyTPP records: one value, repeated."""
+    zeros = pa.LargeListArray.from_arrays([0, 5_000_000], pa.array(np.zeros(5_000_000)))
+    part = pa.table({"time_since_start": zeros, "type_event": zeros})
+    with pq.ParquetWriter(path, part.schema, compression="zstd") as writer:
+        for _ in range(400):
+            writer.write_table(part)
+
+
+def shards(path) -> None:
+    """A data set whose second shard claims 120 million rows."""
+    (path / "data").mkdir(parents=True)
+    moment = pa.array(np.zeros(1_000_000, np.int64)).cast(pa.timestamp("us"))
+    code = pa.DictionaryArray.from_arrays(np.zeros(1_000_000, np.int32), ["HR"]).cast(pa.string())
+    part = pa.table({"subject_id": np.zeros(1_000_000, np.int64), "time": moment, "code": code})
+    for name, number in (("0", 1), ("1", 120)):
+        with pq.ParquetWriter(path / "data" / f"{name}.parquet", part.schema, compression="zstd") as writer:
+            for _ in range(number):
+                writer.write_table(part)
+
+
 BOMBS = {
     "a.csv.gz": lambda path: packed(path, b"stream,time,type\n", b"a,1.0,b\n", 1 << 30),
     "a.jsonl.gz": lambda path: packed(path, b'{"id": 1, "times": [', b"1,", 1 << 30),
     "a.json.gz": lambda path: packed(path, b'[{"time_since_start": [', b"1,", 1 << 30),
     "a.pkl.gz": lambda path: packed(path, b"\x80\x04", b"]", 1 << 30),
+    "a.xes.gz": lambda path: packed(path, b"<log><trace>", b"<event></event>", 1 << 30),
+    "laughs.xes": lambda path: path.write_text(
+        '<?xml version="1.0"?><!DOCTYPE log [<!ENTITY a "ha">'
+        + "".join(f'<!ENTITY {b} "{f"&{a};" * 9}">' for a, b in zip("abcdefgh", "bcdefghi", strict=True))
+        + ']><log><trace><string key="concept:name" value="&i;"/></trace></log>'
+    ),
+    "file.xes": lambda path: path.write_text(
+        '<!DOCTYPE log [<!ENTITY x SYSTEM "file:///etc/passwd">]><log><trace><event>&x;</event></trace></log>'
+    ),
+    "deep.xes": lambda path: path.write_text("<log><trace>" + '<string key="a" value="b">' * 400_000),
+    "lists.parquet": lists,
+    "shards.meds": shards,
     "rows.parquet": rows,
     "text.parquet": text,
     "a.yaml": lambda path: path.write_text(
@@ -59,7 +92,7 @@ CHILD = """
 import os, sys, time
 import retrodict as rd
 from tests.fuzz import peak_memory
-from retrodict.events.io import csv_file, easytpp, jsonl, parquet_file, pickles
+from retrodict.events.io import csv_file, easytpp, jsonl, meds, parquet_file, pickles, xes
 before, began = peak_memory(), time.time()
 try:
     rd.read_missing(sys.argv[1]) if sys.argv[1].endswith("yaml") else rd.read_events(sys.argv[1])

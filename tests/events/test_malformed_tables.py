@@ -282,7 +282,7 @@ def test_paths_that_are_no_files(tmp_path):
     for path in (tmp_path, tmp_path / "folder.parquet"):
         with pytest.raises(DataError) as error:
             read_events(path)
-        check(error, [str(path), "this is a folder, not a file", "one file in it"])
+        check(error, [str(path), "this is a folder that holds no Parquet shards", "MEDS"])
     for name in ("none.csv", "none.parquet", "none.jsonl", "none.pkl", "none.json"):
         with pytest.raises(DataError) as error:
             read_events(tmp_path / name)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import warnings
 from dataclasses import fields, replace
 
@@ -10,6 +11,7 @@ import pandas as pd
 import pytest
 
 import retrodict as rd
+from retrodict.errors import ModelError
 from retrodict.events.time_axis import TimeAxis
 from retrodict.smc.diagnostics import Diagnostics
 from retrodict.smc.guesses import Guesses
@@ -160,9 +162,16 @@ def test_impossible_requests_are_refused():
         rd.impute(stream, busy, particles=1, max_events=500)
 
 
-def test_arviz_gets_counts_and_times_of_every_draw(posterior):
-    arviz = pytest.importorskip("arviz")
+@pytest.mark.parametrize("version", ["arviz", "arviz_base"])
+def test_arviz_gets_counts_and_times_of_every_draw(posterior, version, monkeypatch):
+    """An InferenceData of ArviZ 0.x and a DataTree of 1.x, whose from_dict is that of arviz-base."""
+    arviz = pytest.importorskip(version)
+    if version == "arviz_base":
+        monkeypatch.setitem(sys.modules, "arviz", None)
     data = posterior.to_arviz(draws=4000, seed=1)
+    assert type(data).__name__ == ("InferenceData" if version == "arviz" and sys.version_info < (3, 12) else "DataTree")
+    assert data.posterior.attrs["particles"] == posterior.num_particles
+    assert list(data.posterior["count"].dims) == ["chain", "draw", "stream", "type"]
     assert data.posterior["count"].shape == (1, 4000, 2, 2)
     mean = data.posterior["count"].mean(("chain", "draw"))
     np.testing.assert_allclose(mean.sel(type="b"), posterior.expected_count("b"), atol=0.06)
@@ -170,7 +179,22 @@ def test_arviz_gets_counts_and_times_of_every_draw(posterior):
     assert set(first[~np.isnan(first)]) == {0.5, 2.5}
     assert np.isnan(first).mean() == pytest.approx(0.2, abs=0.03)
     np.testing.assert_array_equal(data.constant_data["log_evidence"], [-1.0, -2.0])
-    assert len(arviz.summary(data, var_names=["count"])) == 4
+    if version == "arviz":
+        assert len(arviz.summary(data, var_names=["count"])) == 4
+
+
+def test_arviz_that_is_lacking_is_named(posterior, monkeypatch):
+    for name in ("arviz", "arviz_base"):
+        monkeypatch.setitem(sys.modules, name, None)
+    with pytest.raises(ModelError, match=r"to_arviz needs ArviZ.*retrodict\[arviz\]"):
+        posterior.to_arviz()
+
+
+def test_the_draws_as_a_polars_frame(posterior):
+    polars = pytest.importorskip("polars")
+    frame = posterior.to_frame(library="polars")
+    assert isinstance(frame, polars.DataFrame)
+    pd.testing.assert_frame_equal(frame.to_pandas(), posterior.to_frame(), check_dtype=False, check_categorical=False)
 
 
 @pytest.mark.parametrize("zone", [None, "America/Denver", "-07:00"])

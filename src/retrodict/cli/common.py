@@ -19,13 +19,17 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 
 from retrodict.errors import DataError, DataNotice, EngineNotice, ModelError, SuspicionNotice
 from retrodict.events.io.read import read_events
+from retrodict.events.plain import read_json
 from retrodict.events.stream_set import StreamSet
 from retrodict.events.time_axis import TimeAxis
 
 out = Console()
 err = Console(stderr=True)
 
-File = Annotated[Path, typer.Argument(help="Events: .csv, .parquet, .jsonl (also .gz), EasyTPP .json, old .pkl.")]
+File = Annotated[
+    Path,
+    typer.Argument(help="Events: .csv, .parquet, .jsonl, .xes (also .gz), a MEDS folder, EasyTPP .json, old .pkl."),
+]
 Folder = Annotated[Path, typer.Argument(help="Folder that 'retrodict fit' wrote.")]
 Device = Annotated[str, typer.Option(help="auto, cpu or cuda.")]
 Seed = Annotated[int, typer.Option(help="Same seed, same result.", min=0)]
@@ -55,11 +59,23 @@ class Columns(Options):
         "end": _column("Until when streams were watched: a column, a number or a date."),
         "unit": _column("Unit of time: second, minute, hour, day ..."),
         "timezone": _column("Zone of dates that have none, e.g. Europe/Paris."),
+        "codes": (
+            Annotated[
+                list[str] | None,
+                typer.Option(
+                    help="Which MEDS codes become types: how many of their parts to keep (2), PATTERN=TYPE "
+                    "('LAB//*=lab'; may be repeated), or a .json file of such pairs.",
+                    rich_help_panel="Columns and time",
+                ),
+            ],
+            None,
+        ),
+        "lifecycle": _column("Events of an XES log: complete, transition (a part of the type) or all."),
     }
 
     def read(self, file: Path) -> StreamSet:
         """Read events, showing notices as notes."""
-        given = self | {side: _bound(self[side]) for side in ("start", "end")}
+        given = self | {side: _bound(self[side]) for side in ("start", "end")} | {"codes": _codes(self["codes"])}
         with notes():
             return read_events(file, **given)
 
@@ -95,6 +111,34 @@ def _bound(value: str | None) -> str | float | None:
         return value
 
 
+def _codes(given: Sequence[str] | None) -> int | dict[str, str] | None:
+    """A depth, or a mapping from codes to types, as it is typed."""
+    if not given:
+        return None
+    if len(given) == 1 and given[0].isdecimal():
+        return int(given[0])
+    pairs: dict[str, str] = {}
+    for text in given:
+        if text.endswith(".json"):
+            try:
+                found = read_json(Path(text))
+            except (OSError, ValueError) as error:
+                reason = getattr(error, "strerror", None) or str(error)
+                raise DataError(f"cannot read --codes: {reason}", file=text, remedy="give a JSON object") from error
+            if not isinstance(found, dict):
+                remedy = 'write {"LAB//*": "lab", ...}'
+                raise DataError("--codes holds no JSON object", file=text, remedy=remedy)
+            pairs |= found
+        else:
+            pattern, equals, kind = text.rpartition("=")
+            if not equals:
+                raise DataError(
+                    f"cannot understand --codes {text!r}", remedy="give a number, PATTERN=TYPE or a .json file"
+                )
+            pairs[pattern] = kind
+    return pairs
+
+
 # Advice that no command can follow, up to the end of its clause.
 _PYTHON_ONLY = re.compile(
     r"(?:[,;]| \()? ?(?:or )?(?:stream=False|(?:pass |add it to )(?:both )?(?:types|format)=)[^.;)]*\)?"
@@ -108,7 +152,7 @@ def in_options(text: str) -> str:
     text = re.sub(r"raise the limit: limits\((\w+)=(\d+)\)", r"raise the limit: retrodict --limit \1=\2 ...", text)
     words = "max_events|batch_size|learning_rate|learn_from|num_events"
     text = re.sub(rf"(?<!-)\b({words})\b", lambda name: "--" + name[0].replace("_", "-"), text)
-    names = "stream|time|type|start|end|unit|timezone|dev|engine|device|cost|learn-from"
+    names = "stream|time|type|start|end|unit|timezone|codes|lifecycle|dev|engine|device|cost|learn-from"
     text = re.sub(rf"(?:--|\b)({names})=['\"]?([\w/:+.-]*[\w/:+-])['\"]?", r"--\1 \2", text)
     return re.sub(rf"(?:--|\b)({names})=(\"\.\.\.\")?", r"--\1", text)
 

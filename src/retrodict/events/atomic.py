@@ -13,6 +13,7 @@ import json
 import os
 import re
 import secrets
+import shutil
 import socket
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -144,3 +145,38 @@ def _sync_folder(path: Path) -> None:
         os.fsync(descriptor)
     finally:
         os.close(descriptor)
+
+
+@contextmanager
+def atomic_folder(path: str | os.PathLike[str]) -> Iterator[Path]:
+    """A temporary folder beside ``path``, which must be new or empty, and takes its place when the block ends well."""
+    check_new_folder(path)
+    target = Path(os.path.realpath(path))
+    temporary = target.with_name(f".{target.name[:150]}.{_HOST}.{os.getpid()}.{secrets.token_hex(6)}.tmp")
+    try:
+        temporary.mkdir()
+        yield temporary
+        for folder, _, files in os.walk(temporary):
+            for name in files:
+                with open(os.path.join(folder, name), "rb") as file:
+                    os.fsync(file.fileno())
+        os.replace(temporary, target)
+    except OSError as error:
+        remedy = "check that there is space on the disk and that you may write there, then write again"
+        raise WriteError(
+            f"cannot write: {error.strerror or error}; nothing was left behind", file=path, remedy=remedy
+        ) from error
+    finally:
+        shutil.rmtree(temporary, ignore_errors=True)
+
+
+def check_new_folder(path: str | os.PathLike[str]) -> None:
+    """Refuse a folder that could not be made, or that is there and holds anything."""
+    target = Path(os.path.realpath(path))
+    if target.exists() and not target.is_dir():
+        raise WriteError("cannot make this folder: a file has its name", file=path, remedy="give a new name")
+    if target.is_dir() and any(target.iterdir()):
+        remedy = "give the name of a new folder: nothing that is there is replaced"
+        raise WriteError("this folder is not empty", file=path, remedy=remedy)
+    remedy = "give a path in a folder that exists and that you may write to"
+    _try_folder(target.parent, "cannot write", path, remedy)

@@ -26,7 +26,7 @@ class Source:
     Lines the rows are the events, counted through all lines.
     """
 
-    kind: str  # "csv" (an Arrow table of text), "arrow", "pandas", "polars" or "lines" (of JSON text)
+    kind: str  # "csv" (Arrow, of text), "arrow", "pandas", "polars", "lines" (of JSON text) or "records" (EasyTPP's)
     data: Any
     names: Mapping[str, str | None]  # the columns that play the parts stream, time, type, start and end
     assumed: frozenset[str]  # of start and end, what nobody said
@@ -37,6 +37,12 @@ class Source:
     codes: Rows
     blank: Rows
     rows: Rows
+    when: NDArray[np.float64] | None = None  # [R] on ``axis``, NaN for none: set where dated rows are no events
+
+    @property
+    def by_stream(self) -> bool:
+        """Whether the source has one record a stream, not one row an event."""
+        return self.kind in ("lines", "records")
 
     def take(self, events: NDArray[Any]) -> Source:
         """The source of some of the events, by position or mask."""
@@ -58,6 +64,13 @@ class Source:
             return [int(name) for name in types]
         places = {name: k for k, name in enumerate(self.vocabulary(types))}
         return [places[name] for name in types]
+
+    @property
+    def last_rows(self) -> Rows:
+        """The last row of each stream of the source, [N]; 0 where it has none."""
+        last = np.zeros(len(self.ids), dtype=np.int64)
+        last[self.codes] = np.arange(len(self.codes))
+        return last
 
     @property
     def first_rows(self) -> Rows:
@@ -86,11 +99,12 @@ class Layout(NamedTuple):
         return (self.row < 0) & (self.event >= 0)
 
 
-def lay_out(source: Source, ids: Sequence[Hashable], offsets: Rows) -> Layout:
+def lay_out(source: Source, ids: Sequence[Hashable], offsets: Rows, times: NDArray[np.float64] | None = None) -> Layout:
     """The rows of these streams in the order of the source.
 
     A new event follows the row of the last event of its stream before it. If there is none it precedes the row of the
-    first event, or follows the row that declares the stream empty.
+    first event, or follows the row that declares the stream empty. Where dated rows are no events, it is put between
+    those too, by ``times`` [E] on the axis of the source.
     """
     position = {name: code for code, name in enumerate(source.ids)}
     code = np.array([position[name] for name in ids], dtype=np.int64)
@@ -101,13 +115,18 @@ def lay_out(source: Source, ids: Sequence[Hashable], offsets: Rows) -> Layout:
     has_before = before >= offsets[stream]
     after = np.minimum.accumulate(np.where(known, events, len(events))[::-1])[::-1] if len(events) else events
     has_after = after < offsets[stream + 1]
-    first = source.first_rows[code] if len(source.codes) else np.zeros(len(ids), dtype=np.int64)
+    none = np.zeros(len(ids), dtype=np.int64)
+    first, last = (source.first_rows[code], source.last_rows[code]) if len(source.codes) else (none, none)
     anchor = np.where(
         has_before,
         source.rows[np.maximum(before, 0)],
-        np.where(has_after, source.rows[np.minimum(after, len(events) - 1)], first[stream]),
+        np.where(has_after, source.rows[np.minimum(after, len(events) - 1)], last[stream]),
     )
     side = np.where(known, 0, np.where(has_before | ~has_after, 1, -1))
+    if source.when is not None and times is not None:
+        new = np.flatnonzero(~known)
+        found, anchors, sides = _among_dated(source, code[stream[new]], times[new])
+        anchor[new[found]], side[new[found]] = anchors, sides
 
     in_set = np.full(len(source.ids), -1, dtype=np.int64)
     in_set[code] = np.arange(len(ids))
@@ -118,7 +137,7 @@ def lay_out(source: Source, ids: Sequence[Hashable], offsets: Rows) -> Layout:
     stream = np.concatenate([stream, of_blank, bare])
     anchor = np.concatenate([anchor, blank, first[bare]])
     order = np.lexsort((np.concatenate([events, nothing]), np.concatenate([side, np.zeros_like(nothing)]), anchor))
-    if source.kind == "lines":
+    if source.by_stream:
         order = order[np.argsort(code[stream[order]], kind="stable")]
     had = np.bincount(np.delete(source.codes, source.blank), minlength=len(source.ids))[code].sum()
     return Layout(
@@ -128,3 +147,26 @@ def lay_out(source: Source, ids: Sequence[Hashable], offsets: Rows) -> Layout:
         stream[order],
         bool(had == known.sum()),
     )
+
+
+def _among_dated(source: Source, codes: Rows, times: NDArray[np.float64]) -> tuple[Rows, Rows, Rows]:
+    """Which new events [V] have a dated row in their stream, the row that each follows (1) or precedes (-1), and which.
+
+    An event follows the last row at or before its time.
+    """
+    assert source.when is not None
+    rows = np.flatnonzero(np.isfinite(source.when) & np.isin(source.codes, codes))
+    stream = np.concatenate([source.codes[rows], codes])
+    when = np.concatenate([source.when[rows], times])
+    order = np.lexsort((np.arange(len(stream)), when, stream))
+    is_row, place = order < len(rows), np.arange(len(order))
+    if not len(rows):
+        return rows, rows, rows
+    before = np.maximum.accumulate(np.where(is_row, place, -1))
+    after = np.minimum.accumulate(np.where(is_row, place, len(order))[::-1])[::-1]
+    has_before = (before >= 0) & (stream[order[np.maximum(before, 0)]] == stream[order])
+    after = np.minimum(after, len(order) - 1)
+    has_after = is_row[after] & (stream[order[after]] == stream[order])
+    anchor = rows[np.minimum(order[np.where(has_before, np.maximum(before, 0), after)], len(rows) - 1)]
+    fine = ~is_row & (has_before | has_after)
+    return order[fine] - len(rows), anchor[fine], np.where(has_before, 1, -1)[fine]

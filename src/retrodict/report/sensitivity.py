@@ -21,7 +21,7 @@ from retrodict.smc.impute import impute
 from retrodict.smc.posterior import Posterior
 
 if TYPE_CHECKING:
-    import pandas as pd
+    pass
 
 
 @dataclass(frozen=True)
@@ -43,11 +43,13 @@ class Sensitivity:
     rows: tuple[AtOdds, ...]
     cost: float
 
-    def to_frame(self) -> pd.DataFrame:
+    def to_frame(self, library: str = "pandas") -> Any:
         """One row a factor: evidence, expected missing events (in all, and by type), and the decode."""
         import pandas as pd
 
-        return pd.DataFrame(
+        from retrodict.events.io.tables_out import in_library  # loads Arrow
+
+        frame = pd.DataFrame(
             [
                 {
                     "odds": row.factor,
@@ -61,6 +63,7 @@ class Sensitivity:
                 for row in self.rows
             ]
         )
+        return in_library(frame, library)
 
 
 def sensitivity(

@@ -33,8 +33,6 @@ from retrodict.smc.guesses import Guesses, join
 from retrodict.smc.posterior_folder import read_posterior, save_posterior
 
 if TYPE_CHECKING:
-    import pandas as pd
-
     from retrodict.decode.transport import CostLike
     from retrodict.smc.decision import Decision, Judged
 
@@ -216,9 +214,14 @@ class Posterior:
     def _search(self) -> dict[str, Any]:
         return {"tolerance": 1e-3, "threads": torch.get_num_threads()}
 
-    def to_frame(self, start: int = 0, stop: int | None = None) -> pd.DataFrame:
-        """One row for each event of each particle: stream, draw, weight, time, type; of streams ``start:stop``."""
+    def to_frame(self, start: int = 0, stop: int | None = None, library: str = "pandas") -> Any:
+        """One row for each event of each particle: stream, draw, weight, time, type; of streams ``start:stop``.
+
+        ``library`` is "pandas" or "polars".
+        """
         import pandas as pd
+
+        from retrodict.events.io.tables_out import in_library  # loads Arrow
 
         rows, ids = self.rows(start, stop), np.empty(len(self), dtype=object)
         ids[:] = self.observed.ids
@@ -228,7 +231,8 @@ class Posterior:
             zone = self.observed.axis.timezone
             time = instants.tz_convert(zone) if zone else instants.tz_localize(None)
         types = pd.Categorical.from_codes(rows["type"], categories=pd.Index(self.observed.types))
-        return pd.DataFrame(rows | {"stream": ids[rows["stream"]], "time": time, "type": types})
+        frame = pd.DataFrame(rows | {"stream": ids[rows["stream"]], "time": time, "type": types})
+        return in_library(frame, library)
 
     def rows(self, start: int = 0, stop: int | None = None) -> dict[str, NDArray[Any]]:
         """The columns of ``to_frame``: streams and types by number, dates in nanoseconds since 1970."""
@@ -247,7 +251,9 @@ class Posterior:
         }
 
     def to_arviz(self, draws: int | None = None, seed: int = 0) -> Any:
-        """An ArviZ InferenceData of what can be said of every draw: counts, and times of the first and last event.
+        """What can be said of every draw, for ArviZ: counts, and times of the first and last event.
+
+        An InferenceData, or with ArviZ 1.x a DataTree.
 
         ArviZ knows no weights, so it is given ``draws`` (M by default) draws picked by weight. Needs the extra "arviz".
         """

@@ -20,7 +20,7 @@ from retrodict.smc.impute import impute
 from retrodict.train.information import Information, Moments, information, moments, pool
 
 if TYPE_CHECKING:
-    import pandas as pd
+    pass
 
 _PARTS, _STEPS, _MOST = 4, 8, 32  # independent parts of the particles, steps, and runs of a step: the latter at most
 _PRECISE = 0.15  # relative error of the information along any direction that is good enough
@@ -54,15 +54,18 @@ class RateEstimates:
         ends = torch.sigmoid(torch.as_tensor(np.stack([middle - width, middle + width], 1))).numpy()
         return np.where(self._known()[:, None], ends, [0.0, 1.0])
 
-    def to_frame(self) -> pd.DataFrame:
+    def to_frame(self, library: str = "pandas") -> Any:
         """One row a type: rate, standard error, and a 95 % interval."""
         import pandas as pd
 
+        from retrodict.events.io.tables_out import in_library  # loads Arrow
+
         ends = self.intervals()
-        return pd.DataFrame(
+        frame = pd.DataFrame(
             {"type": self.types, "rate": self.rates, "standard_error": self.standard_errors, "low": ends[:, 0],
              "high": ends[:, 1]}
         )  # fmt: skip
+        return in_library(frame, library)
 
     def lines(self) -> list[str]:
         """The same in words, one line a type."""

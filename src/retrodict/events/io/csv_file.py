@@ -19,6 +19,7 @@ import pyarrow.csv as arrow_csv
 from retrodict import _limits
 from retrodict.errors import DataError
 from retrodict.events.io.files import packed, read_bytes
+from retrodict.events.io.known_layouts import recognise
 from retrodict.events.io.own_table import write_table
 from retrodict.events.io.request import Request
 from retrodict.events.io.roles import names_of_times
@@ -36,6 +37,7 @@ def read_csv(path: Path, request: Request) -> StreamSet:
         raise request.error(
             f"the header is a single field, {table.column_names[0]!r}", "separate the fields with commas"
         )
+    recognise(table.column_names, request)
     kind = request.type or "type"
     names = {"type": kind, "stream": str(request.stream or "stream")}
     times = names_of_times(request)

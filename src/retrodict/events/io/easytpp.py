@@ -5,9 +5,11 @@ A record:
     {"dim_process": 2, "seq_idx": 0, "seq_len": 2, "time_since_start": [0.0, 1.5],
      "time_since_last_event": [0.0, 1.5], "type_event": [1, 0]}
 
-These layouts do not say until when a stream was watched: it lives on [0, last event] unless ``start`` and
-``end`` are given. Types are integers below ``dim_process``; ``types=`` gives them names. Streams are
-named by ``seq_idx``, or counted from 0 where there is none.
+As a table (Hugging Face data sets, Parquet, frames) a record is a row, and the lists are values of its columns. These
+layouts do not say until when a stream was watched: it lives on [0, last event] unless ``start`` and ``end`` are given.
+Types are integers below ``dim_process``; ``types=`` gives them names. Streams are named by ``seq_idx``, or counted
+from 0 where there is none. Further lists with one entry for each event are extra columns. What EasyTPP does not hold
+stands in further keys where it is needed: ``start`` and ``end``, ``type_names``, and the time ``axis``.
 
 The older layout of the neural Hawkes process has splits, each a list of streams, each a list of events:
 
@@ -28,8 +30,9 @@ from typing import Any, BinaryIO
 
 import numpy as np
 
-from retrodict.errors import show
+from retrodict.errors import DataError, show
 from retrodict.events.io.files import inner_suffix, read_text
+from retrodict.events.io.record_keys import STANDARD, read_axis, read_cells, read_edge, to_plain, use_names
 from retrodict.events.io.records import (
     Record,
     assemble,
@@ -46,6 +49,7 @@ from retrodict.events.plain import parse_json
 from retrodict.events.stream_set import StreamSet
 from retrodict.events.time_axis import TimeAxis
 
+RECORDS = "time_since_start"  # the column by which a table of records is known
 _LISTS = ("time_since_start", "time_since_last_event", "type_event")
 _EVENT_KEYS = ("time_since_start", "type_event")
 
@@ -67,27 +71,21 @@ def from_easytpp(
 
 
 def to_easytpp(streams: StreamSet) -> list[dict[str, Any]]:
-    """One record for each stream; times count from its start, and its end and its id are lost."""
-    records = []
-    for position, stream in enumerate(streams):
-        times = stream.times - stream.start
-        records.append(
-            {
-                "dim_process": streams.num_types,
-                "seq_idx": position,
-                "seq_len": len(stream),
-                "time_since_start": times.tolist(),
-                "time_since_last_event": np.diff(times, prepend=0.0).tolist(),
-                "type_event": stream.types.tolist(),
-            }
-        )
-    return records
+    """One record for each stream; times count from its start. Records that were read keep what they had."""
+    from retrodict.events.io.own_records import new_records, own_records
+
+    own = streams.source is not None and streams.source.kind == "records"
+    return list(own_records(streams) if own else new_records(streams))
 
 
 def read_easytpp(path: Path, request: Request) -> StreamSet:
     """A stream set from a file of EasyTPP records, JSON or JSON Lines."""
     if inner_suffix(path) in (".jsonl", ".ndjson"):
         return from_records(read_lines(path, request), request)
+    if inner_suffix(path) in (".parquet", ".pq"):
+        from retrodict.events.io.parquet_file import read_parquet
+
+        return read_parquet(path, request)
     text = read_text(path)
     try:
         value = parse_json(text)
@@ -100,8 +98,17 @@ def read_easytpp(path: Path, request: Request) -> StreamSet:
 
 
 def write_easytpp(streams: StreamSet, file: BinaryIO, target: Path) -> None:
-    """Write EasyTPP records into ``file``, which will become ``target``: JSON, or JSON Lines."""
-    texts = [json.dumps(record) for record in to_easytpp(streams)]
+    """Write EasyTPP records into ``file``, which will become ``target``: JSON, JSON Lines or Parquet."""
+    if inner_suffix(target) in (".parquet", ".pq"):
+        from retrodict.events.io.own_records import write_record_table
+
+        return write_record_table(streams, file, target)
+    records = to_easytpp(streams)
+    try:
+        texts = [json.dumps(record, ensure_ascii=False, allow_nan=False) for record in records]
+    except (TypeError, ValueError) as error:
+        remedy = "convert the extra columns to numbers or text, or leave them out"
+        raise DataError(f"JSON cannot hold the extra columns: {error}", file=target, remedy=remedy) from error
     if inner_suffix(target) in (".jsonl", ".ndjson"):
         write_lines("".join(text + "\n" for text in texts), file, target)
     else:
@@ -112,6 +119,8 @@ def from_objects(value: Any, request: Request) -> StreamSet:
     """A stream set from any of the layouts, already in memory."""
     if isinstance(value, Mapping):
         if "time_since_start" not in value:
+            if any(_is_of_records(content) for content in value.values()):
+                return from_objects(value[_choose_split(value, request)], request)
             return from_splits(value, request)
         value = _rows_of(value)
     if isinstance(value, str | bytes) or not isinstance(value, Iterable):
@@ -135,14 +144,16 @@ def _rows_of(columns: Mapping[str, Any]) -> list[dict[str, Any]]:
     return [shared | {key: values[i] for key, values in full.items()} for i in range(count)]
 
 
-def from_records(records: list[tuple[int, Any]], request: Request) -> StreamSet:
-    """A stream set from numbered records."""
+def from_records(records: list[tuple[int, Any]], request: Request, table: Mapping[str, str] | None = None) -> StreamSet:
+    """A stream set from numbered records; ``table`` says of which library and schema a table of them is."""
     refuse_table_arguments("the EasyTPP layout", request)
     if not records:
         raise request.error("there are no streams", "give at least one record")
     streams = [_record(position, row, value, request) for position, (row, value) in enumerate(records)]
+    use_names(records[0][1], request)
     use_num_types([(row, value.get("dim_process")) for row, value in records], request)
-    return assemble(streams, request, TimeAxis(request.unit))
+    lines: list[str] | None = [json.dumps(to_plain(value), ensure_ascii=False) for _, value in records]
+    return assemble(streams, request, read_axis(records[0][1], request), lines, "records", table)
 
 
 def _record(position: int, row: int, value: Any, request: Request) -> Record:
@@ -163,7 +174,14 @@ def _record(position: int, row: int, value: Any, request: Request) -> Record:
     length = length.item() if isinstance(length, np.generic) else length
     if type(length) not in (int, float) or length != len(times):
         raise fail(f"seq_len is {show(length)}, but there are {len(times)} times", "correct seq_len")
-    return check_same_length(Record(row, name, times, types, None, None, {}), request)
+    start, end = (read_edge(value.get(side), side, fail) for side in ("start", "end"))
+    columns = {
+        key: read_cells(cells)
+        for key, cells in value.items()
+        if key not in STANDARD and isinstance(cells, list | tuple | np.ndarray) and len(cells) == len(times) > 0
+    }
+    record = Record(row, name, times + (start or 0.0), types, start, end, columns)
+    return check_same_length(record, request)
 
 
 def from_splits(value: Mapping[str, Any], request: Request) -> StreamSet:
@@ -197,7 +215,17 @@ def _choose_split(value: Mapping[str, Any], request: Request) -> str:
 
 def _is_split(content: Any) -> bool:
     """A list of streams that is not empty (other lists in these files hold indices and settings)."""
-    return isinstance(content, list | tuple) and bool(content) and isinstance(content[0], list | tuple)
+    events = isinstance(content, list | tuple) and bool(content) and isinstance(content[0], list | tuple)
+    return events or _is_of_records(content)
+
+
+def _is_of_records(content: Any) -> bool:
+    """Records, or a table of them, as a value of a dict of splits."""
+    if isinstance(content, list | tuple):
+        return bool(content) and isinstance(content[0], Mapping) and "time_since_start" in content[0]
+    if isinstance(content, Mapping):
+        return "time_since_start" in content
+    return "time_since_start" in (getattr(content, "column_names", None) or ())  # a Dataset of Hugging Face
 
 
 def _record_of_events(position: int, events: Any, size: int | None, request: Request) -> Record:

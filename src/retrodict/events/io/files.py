@@ -24,20 +24,24 @@ SUFFIXES = {
     ".json": "easytpp",
     ".pkl": "pickle",
     ".pickle": "pickle",
+    ".xes": "xes",
+    ".meds": "meds",
 }
-FORMATS = ("csv", "parquet", "jsonl", "easytpp", "pickle")
+FORMATS = ("csv", "parquet", "jsonl", "easytpp", "pickle", "xes", "meds")
 _GZIP = 31  # zlib's word for a gzip header
 _PIECE = 1 << 20
 _ANYWAY = 32 << 20  # bytes that any file may expand to
 
 
-def find_format(path: Path, format: str | None) -> str:
-    """The format asked for, or the one the file's suffix (less .gz) stands for."""
+def find_format(path: Path, format: str | None, folder: bool = False) -> str:
+    """The format asked for, or the one the file's suffix (less .gz) stands for; a ``folder`` has none and is MEDS."""
     if format is not None:
         if format not in FORMATS:
             raise DataError(f"unknown format {format!r}", file=path, remedy=f"use one of {', '.join(FORMATS)}")
         return format
     suffix = inner_suffix(path)
+    if folder and not suffix:
+        return "meds"
     if suffix not in SUFFIXES:
         what = f"the suffix {suffix!r} stands for no known format" if suffix else "the name has no suffix"
         raise DataError(what, file=path, remedy=f"use one of {', '.join(SUFFIXES)} (.gz may follow), or pass format=")

@@ -19,7 +19,7 @@ from typing import Any, BinaryIO
 import numpy as np
 
 from retrodict.errors import DataError, show
-from retrodict.events.io.easytpp import from_records
+from retrodict.events.io.easytpp import from_records, write_easytpp
 from retrodict.events.io.files import read_text
 from retrodict.events.io.own_lines import own_lines, plain
 from retrodict.events.io.records import (
@@ -126,6 +126,8 @@ def _use_meta(path: Path, request: Request) -> str | None:
 
 def write_jsonl(streams: StreamSet, file: BinaryIO, target: Path) -> None:
     """Write a stream set as JSON Lines into ``file``, which will become ``target``; read lines keep what they had."""
+    if streams.source is not None and streams.source.kind == "records":
+        return write_easytpp(streams, file, target)
     own = streams.source is not None and streams.source.kind == "lines"
     values = own_lines(streams) if own else map(partial(_line, streams, target), streams)
     write_lines("".join(_dump(value, target) for value in values), file, target)

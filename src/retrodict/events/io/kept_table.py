@@ -15,6 +15,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
+from retrodict.events.io.known_layouts import MORE_NAMES
 from retrodict.events.io.parquet_file import read_arrow, read_columns
 from retrodict.events.io.roles import RESERVED
 from retrodict.events.source import Source
@@ -22,7 +23,7 @@ from retrodict.events.stream_set import StreamSet
 from retrodict.events.time_axis import TimeAxis
 
 TABLE, ROWS = "table.parquet", "rows.parquet"
-_KINDS = ("csv", "lines", "arrow")  # other tables are kept as Arrow's
+_KINDS = ("csv", "lines", "records", "arrow")  # other tables are kept as Arrow's
 
 
 class KeptTable(NamedTuple):
@@ -45,6 +46,8 @@ def keep_table(streams: StreamSet) -> KeptTable | None:
     event[source.rows[known]] = known
     blank = np.isin(np.arange(len(source.codes)), source.blank)
     rows = pa.table({"stream": source.codes, "event": event, "blank": blank})
+    if source.when is not None:
+        rows = rows.append_column("when", pa.array(source.when))
     facts = {
         "kind": source.kind if source.kind in _KINDS else "arrow",
         "names": dict(source.names),
@@ -59,7 +62,7 @@ def keep_table(streams: StreamSet) -> KeptTable | None:
 
 def _as_arrow(source: Source) -> pa.Table | None:
     try:
-        if source.kind == "lines":
+        if source.by_stream:
             return pa.table({"line": pa.array(source.data, pa.large_string())})
         if source.kind == "pandas":
             table = pa.Table.from_pandas(source.data, preserve_index=False)
@@ -75,14 +78,16 @@ def give_back(streams: StreamSet, folder: Path, facts: Mapping[str, Any], places
     """The streams with the table that ``keep_table`` kept; ValueError where the two do not fit together."""
     table, rows = read_arrow(folder / TABLE), read_columns(folder / ROWS)
     codes, event = rows["stream"].astype(np.int64), rows["event"].astype(np.int64)
-    lines, known = facts["kind"] == "lines", np.flatnonzero(event >= 0)
+    lines, known = facts["kind"] in ("lines", "records"), np.flatnonzero(event >= 0)
     number = max((int(part.max()) + 1 for part in (codes, places) if len(part)), default=0)
     names = {role: None if facts["names"][role] is None else str(facts["names"][role]) for role in RESERVED}
+    columns = {name for name in names.values() if name}
+    names |= {role: facts["names"][role] for role in MORE_NAMES if isinstance(facts["names"].get(role), str)}
     fits = len(np.unique(event[known])) == len(known) and event.max(initial=-1) < streams.num_events
     fits = fits and len(places) == len(streams) == len(np.unique(places))
     fits = fits and codes.min(initial=0) >= 0 and places.min(initial=0) >= 0 and facts["kind"] in _KINDS
     fits = fits and (table.num_rows >= number if lines else table.num_rows == len(codes))
-    if not fits or not (lines or {name for name in names.values() if name} <= {*table.column_names}):
+    if not fits or not (lines or columns <= {*table.column_names}):
         raise ValueError("its tables do not fit together")
     ids: list[Any] = [object() for _ in range(number)]  # streams of the table that were left out need no name
     for place, name in zip(places.tolist(), streams.ids, strict=True):
@@ -101,5 +106,6 @@ def give_back(streams: StreamSet, folder: Path, facts: Mapping[str, Any], places
         codes,
         np.flatnonzero(rows["blank"]),
         own,
+        rows["when"].astype(np.float64) if "when" in rows else None,
     )
     return streams.replace(source=source)

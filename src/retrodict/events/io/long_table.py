@@ -50,8 +50,17 @@ class _Bounds(NamedTuple):
     assumed: dict[str, str]
 
 
-def read_table(table: Mapping[str, Any], num_rows: int, request: Request, kept: tuple[str, Any]) -> StreamSet:
-    """A stream set from Arrow columns [R] (extra columns may be NumPy arrays); ``kept`` is the table to give back."""
+def read_table(
+    table: Mapping[str, Any],
+    num_rows: int,
+    request: Request,
+    kept: tuple[str, Any],
+    numbers: NDArray[np.int64] | None = None,
+) -> StreamSet:
+    """A stream set from Arrow columns [R] (extra columns may be NumPy arrays); ``kept`` is the table to give back.
+
+    ``numbers`` [R] are the rows' own, for messages, where these are some of the rows of a larger table.
+    """
     check_timezone(request.timezone, "timezone=", request)
     if not num_rows and request.axis is None:
         raise request.error("there are no rows", "give a table with at least one event")
@@ -61,9 +70,9 @@ def read_table(table: Mapping[str, Any], num_rows: int, request: Request, kept: 
     if roles.stream is not None:
         codes, ids = read_stream_ids(flatten(table[roles.stream]), f"column {roles.stream!r}", request)
     _limits.check("streams", len(ids), f"there are {len(ids):,} streams", file=request.file)
-    places = Places(request.file, np.arange(1, num_rows + 1), codes, ids)
-    start = _bound_column(table, roles.start, "start", request, places)
-    end = _bound_column(table, roles.end, "end", request, places)
+    places = Places(request.file, np.arange(1, num_rows + 1) if numbers is None else numbers, codes, ids)
+    start = bound_column(table, roles.start, "start", request, places)
+    end = bound_column(table, roles.end, "end", request, places)
     time = read_time_column(flatten(table[roles.time]), f"column {roles.time!r}", request, places)
     time = _settle_kind(time, start, end)
     for bound in (start, end):
@@ -147,9 +156,10 @@ def _imputed_rows(table: Mapping[str, Any], num_rows: int) -> NDArray[np.bool_]:
     return marks(_extra_values(table["imputed"], np.arange(num_rows)))
 
 
-def _bound_column(
+def bound_column(
     table: Mapping[str, Any], source: Any, role: str, request: Request, places: Places
 ) -> TimeColumn | None:
+    """The start or end of the streams, from a column or a value; None where nothing says it."""
     if source is None:
         return None
     if isinstance(source, str) and source in table:
@@ -212,13 +222,13 @@ def _bounds(
     ordered = grouping.apply(times)
     assumed = {}
     if start is not None:
-        starts = _per_stream(start, places)
+        starts = per_stream(start, places)
     elif calendar:
         starts, assumed["start"] = first_of_each(ordered, grouping.offsets), "its first event"
     else:
         starts, assumed["start"] = np.zeros(len(places.ids)), "0"
     if end is not None:
-        ends = _per_stream(end, places)
+        ends = per_stream(end, places)
     else:
         ends, assumed["end"] = last_of_each(ordered, grouping.offsets), "its last event"
     request.notices.extend(_notices(ordered, grouping.offsets, assumed))
@@ -244,7 +254,7 @@ def _notices(times: NDArray[Any], offsets: NDArray[np.int64], assumed: Mapping[s
     return notices
 
 
-def _per_stream(bound: TimeColumn, places: Places) -> NDArray[Any]:
+def per_stream(bound: TimeColumn, places: Places) -> NDArray[Any]:
     """One value for each stream [N], from a column that must be constant within each, or a single value."""
     if bound.constant:
         return np.repeat(bound.values, len(places.ids))

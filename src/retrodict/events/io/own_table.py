@@ -12,6 +12,8 @@ from numpy.typing import NDArray
 
 from retrodict.errors import DataError
 from retrodict.events.io.cells import put, take, to_arrow
+from retrodict.events.io.choose_events import name_and_transition
+from retrodict.events.io.known_layouts import XES_KEY, XES_TEXT
 from retrodict.events.io.request import Places, Request
 from retrodict.events.io.tables_out import extra_column, pandas_frame, polars_frame, to_frame, to_table
 from retrodict.events.io.text_columns import infer
@@ -28,11 +30,18 @@ if TYPE_CHECKING:
 def own_frame(streams: StreamSet, library: str | None = None) -> Any:
     """The user's own table in a library's form, by default the one that it came in."""
     source = streams.source
-    known = {"csv": "pandas", "lines": "pandas"}
-    wanted = library or ("pandas" if source is None else known.get(source.kind, source.kind))
+    known = {"csv": "pandas", "lines": "pandas", "records": "pandas"}
+    wanted = library or (
+        "pandas" if source is None else source.names.get("library") or known.get(source.kind, source.kind)
+    )
     if wanted not in ("pandas", "polars", "arrow"):
         raise DataError(f"unknown library {wanted!r}", remedy='use library="pandas", "polars" or "arrow"')
-    if source is None or source.kind == "lines":
+    if source is not None and source.names.get("schema") is not None:
+        from retrodict.events.io.own_records import record_table
+
+        table = record_table(streams)
+        return {"pandas": pandas_frame, "polars": polars_frame, "arrow": lambda table: table}[wanted](table)
+    if source is None or source.by_stream:
         return to_table(streams) if wanted == "arrow" else to_frame(streams, wanted)
     if source.kind == "csv":
         streams = streams.replace(source=_typed(source))
@@ -48,7 +57,7 @@ def own_frame(streams: StreamSet, library: str | None = None) -> Any:
 def write_table(streams: StreamSet, names: Mapping[str, str | None], text: bool = False) -> pa.Table:
     """The table that a file is to hold; ``names`` are those the caller gave to the columns stream, time and type."""
     source = streams.source
-    if source is None or source.kind == "lines":
+    if source is None or source.by_stream:
         return to_table(streams, {role: name for role, name in names.items() if name is not None})
     table = own_arrow(streams, text)
     new = {source.names[role]: name for role, name in names.items() if name is not None and source.names[role]}
@@ -58,16 +67,21 @@ def write_table(streams: StreamSet, names: Mapping[str, str | None], text: bool 
 def about(streams: StreamSet, table: pa.Table) -> dict[str, Any] | None:
     """What a table cannot say itself, for a file's metadata; None where integers say which type an event has."""
     source = streams.source
-    if source is None or source.kind == "lines":
+    if source is None or source.by_stream:
         return {"types": list(streams.types), "axis": streams.axis.to_dict()}
+    if source.names["type"] in ("code", "concept:name"):  # which types these are, the next reader will choose
+        return None
     kind = table.schema.field(str(source.names["type"])).type if source.names["type"] in table.column_names else None
     if kind is None or pa.types.is_integer(kind) or pa.types.is_floating(kind):
         return None
     return {"types": list(source.vocabulary(streams.types)), "axis": source.axis.to_dict()}
 
 
-def own_arrow(streams: StreamSet, text: bool = False) -> pa.Table:
-    """The user's own table for Arrow; that of a CSV file as ``text`` where it is to be one again."""
+def own_arrow(streams: StreamSet, text: bool = False, hidden: bool = False) -> pa.Table:
+    """The user's own table for Arrow; that of a CSV file as ``text`` where it is to be one again.
+
+    Columns that hold the text of an event log are left out unless ``hidden``.
+    """
     source = streams.source
     assert source is not None
     if source.kind == "pandas":
@@ -82,6 +96,8 @@ def own_arrow(streams: StreamSet, text: bool = False) -> pa.Table:
         assert source is not None
     table = source.data.to_arrow() if source.kind == "polars" else source.data
     columns = dict(zip(table.column_names, table.columns, strict=True))
+    if not hidden and XES_KEY in (table.schema.metadata or {}):
+        columns = {name: column for name, column in columns.items() if name not in XES_TEXT}
     filled = _fill(streams, columns, lambda name: columns[name])
     if source.kind == "csv":
         filled = {name: _as_text(column) for name, column in filled.items()}
@@ -101,7 +117,7 @@ def _fill_pandas(streams: StreamSet) -> Any:
     places = {str(name): position for position, name in enumerate(frame.columns)}
     columns = {name: frame.iloc[:, position] for name, position in places.items()}
     filled = _fill(streams, columns, lambda name: to_arrow(columns[name]))
-    layout = _layout(streams)
+    layout = layout_of(streams)
     index = pd.RangeIndex(len(layout.row), name=frame.index.name)
     if not isinstance(frame.index, pd.RangeIndex):
         index = frame.index.take(layout.row) if (layout.row >= 0).all() else _index_with_holes(frame.index, layout)
@@ -140,14 +156,17 @@ def _with_schema(frame: Any, schema: Mapping[str, Any]) -> Any:
     )  # fmt: skip
 
 
-def _layout(streams: StreamSet) -> Layout:
+def layout_of(streams: StreamSet) -> Layout:
+    """The rows of the table that these streams are to be given back in."""
     assert streams.source is not None
-    return lay_out(streams.source, streams.ids, streams.offsets)
+    source = streams.source
+    times = None if source.when is None else streams.axis.convert(streams.event_times, source.axis)
+    return lay_out(source, streams.ids, streams.offsets, times)
 
 
 def _fill(streams: StreamSet, columns: Mapping[str, Any], view: Callable[[str], pa.Array]) -> dict[str, Any]:
     """Each column of the table with the rows of the set's events, then the columns that were added."""
-    source, layout = streams.source, _layout(streams)
+    source, layout = streams.source, layout_of(streams)
     assert source is not None
     names = source.names
     part = {name: role for role, name in names.items() if name is not None}
@@ -158,7 +177,8 @@ def _fill(streams: StreamSet, columns: Mapping[str, Any], view: Callable[[str], 
     rows |= dict.fromkeys(("time", "type"), np.where(new, layout.like, layout.row))  # so that no value is lacking
     for name, column in columns.items():
         role = part.get(name, "")
-        filled[name] = take(column, rows.get(role, layout.row))
+        of_stream = name in XES_TEXT[::2] or ("lifecycle" in names and name.startswith("case:"))
+        filled[name] = take(column, layout.like if of_stream else rows.get(role, layout.row))
         if role == "time":
             filled[name] = put(filled[name], new, _times(streams, style, streams.event_times, event[new]))
         elif role == "type":
@@ -168,6 +188,9 @@ def _fill(streams: StreamSet, columns: Mapping[str, Any], view: Callable[[str], 
                 remedy = "make the column text"
                 raise DataError(f"column {name!r} holds booleans, which cannot say all types", remedy=remedy)
             filled[name] = put(filled[name], new, values)
+        elif name == names.get("transition"):
+            steps = pa.array([name_and_transition(kind, names["lifecycle"])[1] for kind in streams.types], pa.string())
+            filled[name] = put(filled[name], new, steps.take(pa.array(streams.event_types[event[new]])))
     return filled | _added(streams, layout, style, set(filled))
 
 
@@ -213,7 +236,8 @@ def _type_values(streams: StreamSet, kind: pa.DataType) -> pa.Array:
         return pa.array([{"True": True, "False": False}.get(name) for name in streams.types], kind)
     if pa.types.is_integer(kind) or pa.types.is_floating(kind):
         return pa.array(streams.source.integers(streams.types), pa.int64()).cast(kind)
-    return pa.array(streams.types, pa.string())
+    mode = streams.source.names.get("lifecycle")
+    return pa.array([name_and_transition(name, mode)[0] for name in streams.types], pa.string())
 
 
 def _typed(source: Source) -> Source:

@@ -33,6 +33,13 @@ _SMALL = 1 << 30  # bytes of text in one column
 
 def read_parquet(path: Path, request: Request) -> StreamSet:
     """A stream set from a Parquet file, ours or anybody's."""
+    table = read_checked(path)
+    use_metadata(table.schema, request)
+    return from_arrow(table, request)
+
+
+def read_checked(path: Path) -> pa.Table:
+    """All of a Parquet file from anybody, or an error in words."""
     try:
         table = _read(path)
         table.validate(full=True)  # indices and text of a damaged file may crash the process
@@ -44,10 +51,9 @@ def read_parquet(path: Path, request: Request) -> StreamSet:
         raise cannot_read(path, error) from error
     except (pa.ArrowException, UnicodeDecodeError) as error:
         raise _damaged(path, error) from error
-    written = (table.schema.metadata or {}).get(_KEY)
-    if written is not None:
-        _use_metadata(written, request)
-    return from_arrow(table, request)
+    return table.replace_schema_metadata(
+        {key: value for key, value in (table.schema.metadata or {}).items() if not key.startswith(_KEY + b".")}
+    )
 
 
 def _read(path: Path, names: Sequence[str] | None = None) -> pa.Table:
@@ -63,7 +69,8 @@ def _read(path: Path, names: Sequence[str] | None = None) -> pa.Table:
         rows, schema = about.metadata.num_rows, about.schema_arrow
         _limits.check("rows", rows, f"the file says that it has {rows:,} rows", file=path)
         groups = [about.metadata.row_group(number) for number in range(about.metadata.num_row_groups)]
-        need = 8.0 * rows * len(schema) + sum(max(group.total_byte_size, 0) for group in groups)
+        values = sum(max(group.column(i).num_values, 0) for group in groups for i in range(group.num_columns))
+        need = 8.0 * max(rows * len(schema), values) + sum(max(group.total_byte_size, 0) for group in groups)
         _limits.ask_memory(need, "reading this file", "split the file", file=path)
         texts = [field.name for field in schema if _is_text(field.type) and (names is None or field.name in names)]
         raw.seek(0)
@@ -119,8 +126,11 @@ def _damaged(path: Path, error: Exception) -> DataError:
     )
 
 
-def _use_metadata(written: bytes, request: Request) -> None:
-    """Take from the file what the caller did not give."""
+def use_metadata(schema: pa.Schema, request: Request) -> None:
+    """Take from what we wrote into a file's schema what the caller did not give."""
+    written = (schema.metadata or {}).get(_KEY)
+    if written is None:
+        return
     try:
         facts = parse_json(written)
         axis = TimeAxis.from_dict(facts["axis"])
@@ -130,18 +140,27 @@ def _use_metadata(written: bytes, request: Request) -> None:
             "the 'retrodict' entry of the schema metadata is damaged", "write the file again with write_events"
         ) from error
     request.axis = axis
-    if request.types is None:
+    if request.types is None and request.codes is None and request.lifecycle is None:
         request.types = types
 
 
 def write_parquet(streams: StreamSet, file: BinaryIO, target: Path, names: Mapping[str, str | None]) -> None:
     """Write a stream set as Parquet into ``file``, which will become ``target``."""
+    if streams.source is not None and streams.source.names.get("schema") is not None:  # a table of EasyTPP records
+        from retrodict.events.io.own_records import write_record_table
+
+        return write_record_table(streams, file, target)
     table = write_table(streams, names)
-    kept = {key: value for key, value in (table.schema.metadata or {}).items() if key != _KEY}
-    facts = about(streams, table)
-    table = table.replace_schema_metadata(kept | ({} if facts is None else {_KEY: json.dumps(facts).encode()}))
+    table = with_metadata(table, streams)
     try:
         pq.write_table(table, file)
     except (pa.ArrowException, ValueError) as error:
         remedy = "convert the extra columns to numbers or text, or leave them out"
         raise DataError(f"Parquet cannot hold these columns: {error}", file=target, remedy=remedy) from error
+
+
+def with_metadata(table: pa.Table, streams: StreamSet) -> pa.Table:
+    """The table with what it cannot say itself in its schema, and with nothing that is for us alone."""
+    kept = {key: value for key, value in (table.schema.metadata or {}).items() if not key.startswith(_KEY)}
+    facts = about(streams, table)
+    return table.replace_schema_metadata(kept | ({} if facts is None else {_KEY: json.dumps(facts).encode()}))

@@ -1,4 +1,4 @@
-"""Read events from anything: a table in memory, or a file in one of five formats.
+"""Read events from anything: a table in memory, a file, or a folder.
 
 >>> streams = read_events("trips.csv", stream="driver", time="when", type="what")  # doctest: +SKIP
 
@@ -8,20 +8,23 @@
 | ``.jsonl`` | one stream a line |
 | ``.json``, a list, a dict | EasyTPP |
 | ``.pkl`` | old neural Hawkes and EasyTPP pickles, read as data |
+| ``.xes``, tables with its columns | event logs of process mining |
+| a folder, tables with its columns | MEDS data sets |
 
-CSV, JSON and pickles may be gzipped (``.csv.gz``).
+CSV, JSON, XES and pickles may be gzipped (``.csv.gz``).
 """
 
 from __future__ import annotations
 
 import datetime
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from retrodict.errors import DataError
 from retrodict.events.io.files import find_format
+from retrodict.events.io.known_layouts import check_codes, check_lifecycle
 from retrodict.events.io.request import Request, check_types_argument
 from retrodict.events.stream_set import StreamSet
 
@@ -42,6 +45,8 @@ def read_events(
     timezone: str | None = None,
     format: str | None = None,
     split: str | None = None,
+    codes: int | Mapping[str, str] | None = None,
+    lifecycle: str | None = None,
 ) -> StreamSet:
     """Read a stream set from a file, a data frame or EasyTPP records.
 
@@ -51,18 +56,20 @@ def read_events(
     event, with a notice. ``types`` is the vocabulary: names in the data must be in it, integers in the data
     are indices into it. ``unit`` says what one unit of time is; datetimes are counted in it. ``timezone``
     is the zone of datetimes that have none, and the one in which all are given back. ``format`` overrides
-    the file's suffix, and ``split`` chooses among the splits of an old pickle.
+    the file's suffix, and ``split`` chooses among the splits of an old pickle. ``codes`` says which codes of MEDS
+    become which types: the number of parts (between ``//``) to keep, or a mapping from codes, or patterns of them, to
+    types. ``lifecycle`` says which events of a process log are read: those that are "complete", "all", or all with
+    the transition as a part of their type ("transition").
     """
     for name, value in {"unit": unit, "timezone": timezone, "split": split}.items():
         if value is not None and not isinstance(value, str):
             raise DataError(f"{name}= is {value!r}, not a word", remedy=f"give {name}= as text")
     request = Request(None, stream, time, type, start, end, check_types_argument(types), unit, timezone, split)
+    request.codes, request.lifecycle = check_codes(codes), check_lifecycle(lifecycle)
     if isinstance(path_or_frame, str | os.PathLike):
         path = Path(path_or_frame)
         request.file = path
-        if path.is_dir():
-            raise DataError("this is a folder, not a file", file=path, remedy="give the path of one file in it")
-        streams = _reader(find_format(path, format))(path, request)
+        streams = _reader(_format_of(path, format))(path, request)
     elif (_library(path_or_frame), path_or_frame.__class__.__name__) in _TABLES:
         from retrodict.events.io.tables import from_frame
 
@@ -80,6 +87,18 @@ def read_events(
     return streams
 
 
+def _format_of(path: Path, format: str | None) -> str:
+    """The format of a file or folder that is to be read."""
+    if path.is_dir():
+        if format not in (None, "meds"):
+            raise DataError(f"this is a folder, not a file of format {format!r}", file=path, remedy="give one file")
+        return "meds"
+    found = find_format(path, format)
+    if found == "meds" and not path.exists():
+        raise DataError("there is no such folder", file=path, remedy="check the path")
+    return "parquet" if found == "meds" else found
+
+
 def _library(value: Any) -> str:
     return str(value.__class__.__module__).partition(".")[0]
 
@@ -92,6 +111,10 @@ def _reader(format: str) -> Callable[[Path, Request], StreamSet]:
         from retrodict.events.io.parquet_file import read_parquet as read
     elif format == "jsonl":
         from retrodict.events.io.jsonl import read_jsonl as read
+    elif format == "xes":
+        from retrodict.events.io.xes import read_xes as read
+    elif format == "meds":
+        from retrodict.events.io.meds import read_meds as read
     elif format == "easytpp":
         from retrodict.events.io.easytpp import read_easytpp as read
     else:

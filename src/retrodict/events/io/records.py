@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple
@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from retrodict import _limits
 from retrodict.errors import DataError, show
 from retrodict.events.io.files import packed, read_text
+from retrodict.events.io.known_layouts import refuse_options
 from retrodict.events.io.ragged import Grouping, check_finite, check_inside, check_intervals, group, last_of_each
 from retrodict.events.io.request import Places, Request
 from retrodict.events.io.roles import RESERVED
@@ -86,9 +87,17 @@ def check_same_length(record: Record, request: Request) -> Record:
 
 
 def assemble(
-    records: Sequence[Record], request: Request, axis: TimeAxis, lines: Sequence[str] | None = None
+    records: Sequence[Record],
+    request: Request,
+    axis: TimeAxis,
+    lines: Sequence[str] | None = None,
+    kind: str = "lines",
+    more: Mapping[str, str] | None = None,
 ) -> StreamSet:
-    """Check the records, sort their events and put them together; ``lines`` are what is to be given back."""
+    """Check the records, sort their events and put them together; ``lines`` are what is to be given back.
+
+    ``kind`` and ``more`` say of which kind the source is, and what it names besides columns.
+    """
     _limits.check("streams", len(records), f"there are {len(records):,} streams", file=request.file)
     _refuse_repeated_ids(records, request)
     ids = [record.id for record in records]
@@ -109,9 +118,9 @@ def assemble(
     columns = _columns(records, grouping, request)
     source = None
     if lines is not None:
-        parts, own = dict.fromkeys(RESERVED), {name: name for name in columns}
+        parts, own = {**dict.fromkeys(RESERVED), **(more or {})}, {name: name for name in columns}
         order, none = grouping.apply(np.arange(len(codes))), np.zeros(0, dtype=np.int64)
-        source = Source("lines", lines, parts, frozenset(assumed), own, names, axis, tuple(ids), codes, none, order)
+        source = Source(kind, lines, parts, frozenset(assumed), own, names, axis, tuple(ids), codes, none, order)
     return StreamSet.trusted(
         grouping.apply(times),
         grouping.apply(types),
@@ -215,6 +224,7 @@ def refuse_table_arguments(what: str, request: Request) -> None:
         if getattr(request, name) is not None:
             has = "plain numbers as times" if name == "timezone" else "no columns to choose from"
             raise request.error(f"{name}= was given, but {what} has {has}", f"drop {name}=")
+    refuse_options(request, None)
 
 
 def use_num_types(sizes: Sequence[tuple[int | None, Any]], request: Request) -> int | None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -20,7 +20,8 @@ from retrodict.events.time_axis import TimeAxis
 class Request:
     """The arguments of ``read_events``, the file's name for messages, and the notices gathered on the way.
 
-    ``axis`` is a time axis recorded in the source itself (our Parquet files have one).
+    ``axis`` is a time axis recorded in the source itself (our Parquet files have one). ``layout`` is "meds" or "xes"
+    where the columns are those of these formats (``known_layouts``).
     """
 
     file: object | None = None
@@ -33,6 +34,9 @@ class Request:
     unit: str | None = None
     timezone: str | None = None
     split: str | None = None
+    codes: int | Mapping[str, str] | None = None
+    lifecycle: str | None = None
+    layout: str | None = None
     axis: TimeAxis | None = None
     notices: list[str] = field(default_factory=list)
     rows: int = 0

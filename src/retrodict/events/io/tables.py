@@ -14,7 +14,10 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from retrodict.events.io.long_table import read_table
+from retrodict.events.io.aside import read_layout
+from retrodict.events.io.easytpp import RECORDS
+from retrodict.events.io.known_layouts import XES_KEY, XES_TEXT, recognise
+from retrodict.events.io.own_records import from_record_rows
 from retrodict.events.io.request import Request
 from retrodict.events.io.roles import names_of_times
 from retrodict.events.stream_set import StreamSet, first_repeat
@@ -26,12 +29,16 @@ if TYPE_CHECKING:
 def from_frame(frame: Any, request: Request) -> StreamSet:
     """A stream set from a pandas or Polars data frame or an Arrow table."""
     library = type(frame).__module__.partition(".")[0]
+    if library == "polars" and type(frame).__name__ == "LazyFrame":
+        frame = _collected(frame, request)
     if library == "pandas":
         _refuse_repeated_columns([str(name) for name in frame.columns], request)
+        if RECORDS in frame.columns:
+            return from_record_rows(frame, library, request)
+        recognise([str(name) for name in frame.columns], request)
         kept = frame.copy()  # the caller's table may change
-        return read_table(_pandas_columns(frame, request), len(frame), request, ("pandas", kept))
+        return read_layout(_pandas_columns(frame, request), len(frame), request, ("pandas", kept))
     if library == "polars":
-        frame = frame.collect() if type(frame).__name__ == "LazyFrame" else frame
         try:
             table = frame.to_arrow()
         except Exception as error:  # Polars raises many kinds, all of its own
@@ -45,8 +52,26 @@ def from_frame(frame: Any, request: Request) -> StreamSet:
 def from_arrow(table: pa.Table, request: Request, kept: tuple[str, Any] | None = None) -> StreamSet:
     """A stream set from an Arrow table; ``kept`` is the kind and the form in which the user had it."""
     _refuse_repeated_columns(table.column_names, request)
+    if RECORDS in table.column_names and _is_list(table.schema.field(RECORDS).type):
+        return from_record_rows(table, "arrow" if kept is None else kept[0], request)
     columns = dict(zip(table.column_names, table.columns, strict=True))
-    return read_table(columns, table.num_rows, request, kept or ("arrow", table))
+    if XES_KEY in (table.schema.metadata or {}):
+        columns = {name: column for name, column in columns.items() if name not in XES_TEXT}
+    recognise(columns, request)
+    return read_layout(columns, table.num_rows, request, kept or ("arrow", table))
+
+
+def _collected(frame: Any, request: Request) -> Any:
+    """The rows of a Polars LazyFrame, which is computed now."""
+    try:
+        return frame.collect()
+    except Exception as error:  # Polars raises many kinds, all of its own
+        raise request.error(f"the LazyFrame cannot be computed: {str(error)[:300]}", "correct its query") from error
+
+
+def _is_list(kind: pa.DataType) -> bool:
+    tests = (pa.types.is_list, pa.types.is_large_list, pa.types.is_fixed_size_list, pa.types.is_list_view)
+    return any(test(kind) for test in tests)
 
 
 def _refuse_repeated_columns(names: Sequence[str], request: Request) -> None:

@@ -121,6 +121,15 @@ def to_frame(streams: StreamSet, library: str = "pandas") -> Any:
     raise DataError(f"unknown library {library!r}", remedy='use library="pandas" or library="polars"')
 
 
+def in_library(frame: pd.DataFrame, library: str) -> Any:
+    """A pandas data frame as one of the library that is asked for."""
+    if library == "pandas":
+        return frame
+    if library == "polars":
+        return polars_frame(pa.Table.from_pandas(frame, preserve_index=False))
+    raise DataError(f"unknown library {library!r}", remedy='use library="pandas" or library="polars"')
+
+
 def pandas_frame(table: pa.Table) -> pd.DataFrame:
     """An Arrow table as a pandas data frame in which integers stay integers."""
     import pandas as pd

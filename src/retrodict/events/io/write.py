@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import BinaryIO
 
 from retrodict.errors import DataError
-from retrodict.events.atomic import atomic_file, check_writable
-from retrodict.events.io.files import find_format, is_gzip
+from retrodict.events.atomic import atomic_file, check_new_folder, check_writable
+from retrodict.events.io.files import find_format, inner_suffix, is_gzip
 from retrodict.events.stream_set import StreamSet
 
 
@@ -23,7 +23,9 @@ def write_events(
     time: str | None = None,
     type: str | None = None,
 ) -> None:
-    """Write a stream set as Parquet, CSV, JSON Lines or EasyTPP, by suffix or ``format``.
+    """Write a stream set as Parquet, CSV, JSON Lines, XES, EasyTPP or MEDS, by suffix or ``format``.
+
+    A name without a suffix is a folder, and a MEDS data set is written there.
 
     Streams that were read from a table, or from JSON Lines, are written as they came (``StreamSet.to_table``).
     ``stream``, ``time`` and ``type`` name the columns otherwise. Only Parquet keeps everything of streams that were
@@ -35,7 +37,12 @@ def write_events(
         raise DataError(f"cannot write an object of type {streams.__class__.__name__}", remedy=remedy)
     target = Path(path)
     names = {"stream": stream, "time": time, "type": type}
-    write = _writer(find_format(target, format), target, names)
+    kind = find_format(target, format, folder=True)
+    if kind == "meds":
+        from retrodict.events.io.meds import write_meds
+
+        return write_meds(streams, target)
+    write = _writer(kind, target, names)
     with atomic_file(target) as file:
         write(streams, file, target)
 
@@ -43,9 +50,12 @@ def write_events(
 def check_output(*paths: str | os.PathLike[str] | None) -> None:
     """Refuse names of no known format and files that cannot be written, before the work they are to hold."""
     for path in paths:
-        if path is not None:
-            _writer(find_format(Path(path), None), Path(path), {})
-    check_writable(*paths)
+        kind = None if path is None else find_format(Path(path), None, folder=True)
+        if path is not None and kind == "meds":
+            check_new_folder(path)
+        elif path is not None and kind is not None:
+            _writer(kind, Path(path), {})
+            check_writable(path)
 
 
 def _writer(format: str, target: Path, names: Mapping[str, str | None]) -> Callable[[StreamSet, BinaryIO, Path], None]:
@@ -62,10 +72,14 @@ def _writer(format: str, target: Path, names: Mapping[str, str | None]) -> Calla
         from retrodict.events.io.jsonl import write_jsonl
 
         return write_jsonl
-    if format == "easytpp":
+    if format == "xes":
+        from retrodict.events.io.xes_out import write_xes
+
+        return write_xes
+    if format == "easytpp" and not (inner_suffix(target) in (".parquet", ".pq") and is_gzip(target)):
         from retrodict.events.io.easytpp import write_easytpp
 
         return write_easytpp
-    if format == "parquet":
+    if format == "parquet" or (format == "easytpp" and inner_suffix(target) in (".parquet", ".pq")):
         raise DataError("Parquet is compressed already", file=target, remedy="remove .gz from the name")
     raise DataError("pickles are read but never written", file=target, remedy="write .parquet or .jsonl")
