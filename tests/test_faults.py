@@ -22,7 +22,6 @@ from retrodict.errors import RetrodictError, WriteError
 from retrodict.events import atomic
 from retrodict.events.stream_set import Splits
 from retrodict.missingness.spec import write_missing
-from retrodict.report.picture import draw_imputation
 
 MODEL = rd.Hawkes([0.5, 0.3], [[0.3, 0.2], [0.1, 0.2]], 1.5)
 STREAMS = rd.simulate(MODEL, 30, end=5.0, seed=0)
@@ -122,7 +121,8 @@ JOBS: dict[str, Callable[[Path], object]] = {
     "a proposal": lambda folder: rd.Filtering(MODEL, rd.ByType(0.5)).save(folder / "proposal"),
     "a posterior": lambda folder: POSTERIOR.save(folder / "posterior"),
     "a mechanism": lambda folder: write_missing(rd.ByType({"0": 0.5}), folder / "missing.yaml"),
-    "a picture": lambda folder: draw_imputation(POSTERIOR, HIDDEN[0], 0, folder / "a.png"),
+    "a picture": lambda folder: POSTERIOR.plot(0, folder / "a.png", truth=HIDDEN),
+    "a page": lambda folder: POSTERIOR.report(folder / "a.html"),
     "a fit": lambda folder: rd.fit(rd.Poisson, STREAMS, epochs=2, directory=folder / "fit", progress=False),
     "a learned mechanism": learn,
     "a data set": data_set,

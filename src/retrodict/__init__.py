@@ -49,7 +49,7 @@ if TYPE_CHECKING:
     from retrodict.decode import consensus, transport
     from retrodict.evaluate import score
     from retrodict.evaluate.check import check
-    from retrodict.report.sensitivity import sensitivity
+    from retrodict.evaluate.sensitivity import sensitivity
     from retrodict.train.fitting import fit
     from retrodict.train.incomplete import fit_incomplete
     from retrodict.train.mechanism import learn_missing
@@ -62,7 +62,7 @@ _LATER = {
     "fit_incomplete": "retrodict.train.incomplete",
     "learn_missing": "retrodict.train.mechanism",
     "score": "retrodict.evaluate",
-    "sensitivity": "retrodict.report.sensitivity",
+    "sensitivity": "retrodict.evaluate.sensitivity",
     "transport": "retrodict.decode",
 }
 

@@ -26,6 +26,8 @@ from retrodict.cli.fit import fit
 from retrodict.cli.fit_incomplete import fit_incomplete
 from retrodict.cli.impute import impute
 from retrodict.cli.learn_missing import learn_missing
+from retrodict.cli.plot import plot
+from retrodict.cli.report import report
 from retrodict.cli.score import score
 from retrodict.cli.simulate import simulate
 from retrodict.cli.smoother import smoother
@@ -39,7 +41,7 @@ app = typer.Typer(
 )
 PANELS = {
     "Main steps": (describe, fit, check, impute, evaluate),
-    "Further steps": (ask, smoother, decode, score, fit_incomplete, learn_missing),
+    "Further steps": (report, plot, ask, smoother, decode, score, fit_incomplete, learn_missing),
     "To try things on": (simulate, censor, data, demo, doctor),
 }
 for panel, commands in PANELS.items():

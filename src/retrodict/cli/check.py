@@ -27,7 +27,6 @@ from retrodict.smc.options import Options
 if TYPE_CHECKING:
     from retrodict.evaluate.check import Check
 
-_PICTURES = (".png", ".pdf", ".svg")
 _SHARE_HIDDEN = 0.5  # where it is not said what goes missing
 _MOST_ON_DEV, _SHARE, _LEAST_SECONDS = 200, 0.1, 2.0
 
@@ -76,12 +75,12 @@ def check(
       retrodict check model/ held-out.parquet -m pick-up=0.5 --particles 1000
     """
     from retrodict.evaluate.check import check as run
+    from retrodict.report.style import check_picture_name
 
     common.refuse_overwriting(file, incomplete, outputs={"--output": output, "--picture": picture})
     check_writable(output, picture)
-    if picture is not None and picture.suffix.lower() not in _PICTURES:
-        remedy = f"use one of {', '.join(_PICTURES)}"
-        raise WriteError(f"a picture cannot be written as {picture.suffix!r}", file=picture, remedy=remedy)
+    if picture is not None:
+        check_picture_name(picture)
     find_device(device)
     streams = columns.read(file)
     lost = None if incomplete is None else columns.read(incomplete)

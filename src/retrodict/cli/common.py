@@ -6,6 +6,8 @@ import functools
 import inspect
 import math
 import re
+import shlex
+import sys
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -236,6 +238,12 @@ def notes() -> Iterator[None]:
                     note(in_options(str(warning.message)))
                 else:
                     warnings.warn_explicit(warning.message, warning.category, warning.filename, warning.lineno)
+
+
+def command_line() -> str | None:
+    """What was typed, if it was typed."""
+    program, *words = sys.argv
+    return shlex.join(["retrodict", *words]) if Path(program).stem in ("retrodict", "__main__") else None
 
 
 def note(text: str) -> None:

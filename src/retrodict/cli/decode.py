@@ -44,7 +44,7 @@ def decode(
 
 def write_answer(posterior: Posterior, cost: float | None, columns: common.Columns, output: Path) -> float:
     """Decode a posterior and write the observed table with the imputed events; the cost in units of the streams."""
-    from retrodict.evaluate.scores import half_a_gap
+    from retrodict.events.gaps import half_a_gap
 
     observed, possible = posterior.observed, posterior.is_possible
     scale = columns.units_in(observed.axis)

@@ -37,7 +37,6 @@ def demo(
     from retrodict.datasets.flights_demo import flights_smoother, sample_splits
     from retrodict.evaluate import event_score, transport_score
     from retrodict.proposals import Filtering
-    from retrodict.report.picture import draw_imputation
     from retrodict.smc.impute import impute
 
     say = common.out.print
@@ -83,8 +82,10 @@ def demo(
     common.wrote(output / "imputed.csv", "the observed table with the imputed departures, probabilities and intervals")
     pick = int(np.argmin(np.abs(hidden.lengths - 8)))
     title = f"aircraft {test.ids[pick]}: arrivals seen, departures imputed"
-    draw_imputation(posterior, decoded[pick], pick, output / "imputed.png", truth=hidden[pick], title=title)
+    posterior.plot(pick, output / "imputed.png", cost=_COST, truth=hidden, title=title)
     common.wrote(output / "imputed.png", "a picture of one aircraft")
+    posterior.report(output / "page.html", cost=_COST, truth=hidden, title="Departures of aircraft, hidden and imputed")
+    common.wrote(output / "page.html", "a page to look at all of them with: open it in a browser")
 
 
 def _median_rule(train: StreamSet, observed: StreamSet) -> StreamSet:

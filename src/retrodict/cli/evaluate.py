@@ -49,7 +49,8 @@ def evaluate(
     """
     from retrodict.evaluate import paired_permutation_test, score
     from retrodict.evaluate.matching import on_axis_of
-    from retrodict.evaluate.scores import INTERVAL_LEVEL, half_a_gap
+    from retrodict.evaluate.scores import INTERVAL_LEVEL
+    from retrodict.events.gaps import half_a_gap
 
     check_writable(output)
     common.refuse_overwriting(truth, imputed, against, outputs={"--output": output})

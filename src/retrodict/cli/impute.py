@@ -13,6 +13,7 @@ from retrodict.cli.decode import Cost, Output, write_answer
 from retrodict.cli.kept_check import repeat_verdict
 from retrodict.cli.proposal import Missing, Name, choose_proposal
 from retrodict.cli.rates import show_sensitivity
+from retrodict.cli.report import check_page, write_page
 from retrodict.errors import ModelError, SuspicionNotice
 from retrodict.events.atomic import check_folder
 from retrodict.events.io.write import check_output
@@ -76,6 +77,9 @@ def impute(
     draws: Annotated[
         Path | None, typer.Option(help="Folder where the draws go; by default beside the output, OUTPUT.draws.")
     ] = None,
+    report: Annotated[
+        Path | None, typer.Option(help="Also make a page to look at the streams with: one .html file.")
+    ] = None,
     seed: common.Seed = 0,
     *,
     columns: common.Columns,
@@ -94,15 +98,21 @@ def impute(
 
       retrodict impute model/ incomplete.parquet -m pick-up=0.5 --filtering -o imputed.parquet
 
-      retrodict impute model/ incomplete.parquet -m delays.yaml -o imputed.parquet
+      retrodict impute model/ incomplete.parquet -m delays.yaml -o imputed.parquet --report page.html
     """
-    from retrodict.report.sensitivity import check_odds
-    from retrodict.report.sensitivity import sensitivity as compare
+    from retrodict.evaluate.sensitivity import check_odds
+    from retrodict.evaluate.sensitivity import sensitivity as compare
 
     draws = draws or output.with_name(output.name + ".draws")
     common.refuse_unless_positive(cost, "--cost")
-    common.refuse_overwriting(file, outputs={"--output": output, "--draws": [draws, *(draws / n for n in FILES)]})
+    written: dict[str, Path | list[Path] | None] = {
+        "--output": output,
+        "--draws": [draws, *(draws / n for n in FILES)],
+        "--report": report,
+    }
+    common.refuse_overwriting(file, outputs=written)
     check_output(output)
+    check_page(report)
     check_folder(draws)
     smc = Options.of(particles or 1, resample, 0.5, None, None, max_events)
     find_device(device)
@@ -110,7 +120,7 @@ def impute(
     refuse_unix_time(observed)
     refuse_results(observed)
     proposal, folder = choose_proposal(model, missing, smoother, filtering)
-    repeat_verdict(proposal.model, folder, model)
+    checked = repeat_verdict(proposal.model, folder, model)
     if sensitivity:
         check_odds(proposal)
     options: dict[str, Any] = {"particles": particles or "auto", "seed": seed, "resample": resample, "engine": engine}
@@ -121,12 +131,16 @@ def impute(
         with common.notes(), common.bar("impute", len(observed)) as done:
             posterior = run(observed, proposal, **options, progress=done)
         _judge(posterior)
+        posterior.about |= {"command": common.command_line(), "file": str(file), "check": checked}
         with common.bar("write draws", len(posterior)) as done:
             save_posterior(posterior, draws, columns["unit"], done)
         common.wrote(draws, f"{posterior.num_particles:,} weighted draws of each of {len(posterior):,} streams")
         given = "" if cost is None else f" --cost {cost:g}"
         kept.append(f"the draws are kept in {draws}: go on with 'retrodict decode {draws}{given} -o {output}'")
         price = write_answer(posterior, cost, columns, output)
+        if report is not None:
+            kept.append(f"{output} is written: go on with 'retrodict report {draws} -o {report}'")
+            write_page(posterior, report, cost=price)
         if sensitivity:
             kept.append(f"{output} and {draws} are written; only what hangs on the missing rates was not found out")
             with warnings.catch_warnings():

@@ -11,7 +11,7 @@ from rich.table import Table
 from retrodict.cli import common
 
 if TYPE_CHECKING:
-    from retrodict.report.sensitivity import Sensitivity
+    from retrodict.evaluate.sensitivity import Sensitivity
     from retrodict.train.rates import RateEstimates
 
 

@@ -15,7 +15,7 @@ import os
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -25,10 +25,10 @@ from retrodict.evaluate.calibration import Calibration, calibrate
 from retrodict.evaluate.findings import Finding, raise_alarms
 from retrodict.evaluate.goodness import Goodness, goodness, swapped_types
 from retrodict.evaluate.observed import Observed, compare_observed
-from retrodict.evaluate.scores import half_a_gap
 from retrodict.evaluate.summary import summarise
 from retrodict.evaluate.verdict import Evidence, give_verdict
 from retrodict.events.atomic import write_text
+from retrodict.events.gaps import half_a_gap
 from retrodict.events.stream_set import StreamSet
 from retrodict.missingness.base import Missingness
 from retrodict.models.base import Model
@@ -36,6 +36,9 @@ from retrodict.models.poisson import Poisson
 from retrodict.proposals import Filtering
 from retrodict.proposals.base import Proposal
 from retrodict.smc.impute import impute
+
+if TYPE_CHECKING:
+    from retrodict.report.style import Picture
 
 _FIRST = 4  # streams of the first group; each group is twice as large as the one before
 _LARGEST = 64
@@ -85,11 +88,15 @@ class Check:
             write_text(path, text)
         return text
 
-    def plot(self, path: str | os.PathLike[str]) -> None:
-        """Draw it into a PNG, PDF or SVG file."""
-        from retrodict.evaluate.check_picture import draw_check
+    def plot(self, path: str | os.PathLike[str] | None = None) -> Picture:
+        """A Matplotlib figure of it, also written as PNG, PDF or SVG where a path is given."""
+        from retrodict.report.check_picture import draw_check
+        from retrodict.report.style import write_picture
 
-        draw_check(self.to_dict(), path)
+        picture = draw_check(self.to_dict())
+        if path is not None:
+            write_picture(picture, path)
+        return picture
 
 
 def check(

@@ -21,14 +21,8 @@ from numpy.typing import NDArray
 from retrodict.decode.transport import Cost, CostLike, as_cost
 from retrodict.errors import DataError
 from retrodict.evaluate.matching import Pairs, Streams, count_within, pair_streams
-from retrodict.events.stream_set import StreamSet
 
 INTERVAL_LEVEL = 0.9  # of the intervals of a consensus, unless it was told otherwise
-
-
-def half_a_gap(streams: StreamSet, events: float) -> float:
-    """Half of the mean gap between this many events in all of these streams: the cost that is used by default."""
-    return 0.5 * float(np.sum(streams.durations)) / max(events + len(streams), 1.0) or 1.0
 
 
 def _ratio(part: float, whole: float) -> float:

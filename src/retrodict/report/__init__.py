@@ -1,1 +1,1 @@
-"""Pictures of streams and of what was imputed in them."""
+"""Pictures and a page to look at, drawn from plain data: nothing here needs more than events."""

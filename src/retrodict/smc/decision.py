@@ -89,15 +89,24 @@ def decide(
 
 
 def answer(
-    posterior: Judged, cost: CostLike, ensemble: Way | None, progress: Callable[[int], None] | None, **options: Any
+    posterior: Judged,
+    cost: CostLike,
+    ensemble: Way | None,
+    progress: Callable[[int], None] | None,
+    which: NDArray[np.int64] | None = None,
+    **options: Any,
 ) -> StreamSet:
-    """The consensus that ``decide`` gives, without its risk, for which every stream would be decoded three times."""
+    """The consensus that ``decide`` gives, without its risk, for which every stream would be decoded three times.
+
+    ``which`` names the streams to decode, if not all; which guesses are decoded does not hang on that.
+    """
     price, way = as_cost(cost), ensemble
     if way is None:
         judged = _some_streams(posterior.observed)
         some = posterior if len(judged) == len(posterior.observed) else posterior.of_streams(judged)
         tried: tuple[Way, ...] = ("full", "lagged")
         way = _least(_cross_fit(some, tried, [price], options), tried, 0, slice(None))
+    posterior = posterior if which is None else posterior.of_streams(which)
     return _decode(posterior, way, price, options | {"progress": _counter(progress, 1)})[1]
 
 

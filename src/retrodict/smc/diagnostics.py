@@ -49,9 +49,25 @@ class Diagnostics:
         return self.ess[np.arange(len(self.ess)), last]
 
 
+def doubts(posterior: Posterior) -> dict[str, NDArray[np.bool_]]:
+    """Which streams are not to be trusted, [N], by the reason: "impossible", "few" (families) or "implausible"."""
+    impossible = ~posterior.is_possible
+    stream, thin = _thin_segments(posterior)
+    few = np.bincount(stream[thin], minlength=len(posterior)) > 0
+    return {"impossible": impossible, "few": few, "implausible": _implausible(posterior)}
+
+
+def surprise(posterior: Posterior) -> NDArray[np.float64]:
+    """By how many nats an observed event each stream is less plausible than the median one, [N]."""
+    with np.errstate(invalid="ignore"):
+        score = posterior.log_evidence / np.maximum(posterior.observed.lengths, 1)
+    fine = posterior.is_possible
+    return np.where(fine, (np.median(score[fine]) if fine.any() else 0.0) - score, np.inf)
+
+
 def complaints(posterior: Posterior) -> Iterator[str]:
     """What should keep one from trusting an answer, in words; nothing where nothing should."""
-    observed, evidence = posterior.observed, posterior.log_evidence
+    observed = posterior.observed
 
     def name(bad: NDArray[np.bool_], what: str) -> Iterator[str]:
         if bad.any():
@@ -59,37 +75,43 @@ def complaints(posterior: Posterior) -> Iterator[str]:
             more = f" and {int(bad.sum()) - 1} more" if bad.sum() > 1 else ""
             yield f"stream {first!r}{more}: {what}"
 
-    impossible = ~np.isfinite(evidence)
     yield from name(
-        impossible,
+        ~posterior.is_possible,
         "the model gives what was observed no probability at all, so its particles mean nothing. Check the missing "
         "rates (a type that is always missing was observed?) and the model's training data.",
     )
-    yield from _thin_stretches(posterior, ~impossible)
-    fine = ~impossible
-    with np.errstate(invalid="ignore"):
-        # Compared with the other streams, per observed event: far below the rest means the model is surprised.
-        score = evidence / np.maximum(observed.lengths, 1)
-        if fine.sum() >= 20:
-            low, middle = np.quantile(score[fine], [0.25, 0.5])
-            yield from name(
-                fine & (score < middle - 8 * max(middle - low, 1e-9)),
-                "the model finds what was observed far less plausible than in the other streams. Look at it before "
-                "you trust its imputation.",
-            )
+    yield from _thin_stretches(posterior)
+    yield from name(
+        _implausible(posterior),
+        "the model finds what was observed far less plausible than in the other streams. Look at it before "
+        "you trust its imputation.",
+    )
 
 
-def _thin_stretches(posterior: Posterior, fine: NDArray[np.bool_]) -> Iterator[str]:
-    """Streams with segments in which events are missing and few families are left, and the longest such stretch."""
+def _implausible(posterior: Posterior) -> NDArray[np.bool_]:
+    """Streams far below the rest in log evidence per observed event, [N]: the model is surprised."""
+    fine, high = posterior.is_possible, surprise(posterior)
+    if fine.sum() < 20:
+        return np.zeros(len(posterior), dtype=bool)
+    return fine & (high > 8 * max(np.quantile(high[fine], 0.75), 1e-9))
+
+
+def _thin_segments(posterior: Posterior) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
+    """The stream of each segment, and whether events are missing there and few families are left."""
     observed, guesses = posterior.observed, posterior.chosen
+    stream = np.repeat(np.arange(len(observed)), observed.lengths + 1)
     if posterior.num_particles <= FEW:
-        return
+        return stream, np.zeros(len(stream), dtype=bool)
     expected = guesses.expected_counts(observed).sum(1)
     families = guesses.effective_families
     families = families[~np.isnan(families)]  # segment by segment, as the expected counts are
-    thin = (families < FEW) & (expected > 0.1)
-    stream = np.repeat(np.arange(len(observed)), observed.lengths + 1)
-    thin &= fine[stream]
+    return stream, (families < FEW) & (expected > 0.1) & posterior.is_possible[stream]
+
+
+def _thin_stretches(posterior: Posterior) -> Iterator[str]:
+    """Streams with segments in which events are missing and few families are left, and the longest such stretch."""
+    observed = posterior.observed
+    stream, thin = _thin_segments(posterior)
     if not thin.any():
         return
     times = np.bincount(stream[thin], minlength=len(observed))

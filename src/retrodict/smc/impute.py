@@ -24,6 +24,7 @@ from retrodict.missingness.base import Missingness
 from retrodict.models.quadrature import Integral
 from retrodict.proposals.base import Proposal
 from retrodict.random import split, stream_keys
+from retrodict.smc.describe import describe_run
 from retrodict.smc.diagnostics import Diagnostics
 from retrodict.smc.engines import choose
 from retrodict.smc.guesses import Guesses
@@ -113,6 +114,7 @@ def impute(
         assert traced is not None
         parts.append(traced.result())
     posterior = concatenate(parts, observed, np.argsort(np.concatenate([np.sort(index) for index in groups])))
+    posterior.about = describe_run(proposal, chosen.name, seed, resample)
     for found in posterior.suspicions():
         warnings.warn(str(found), SuspicionNotice, stacklevel=2)
     return posterior

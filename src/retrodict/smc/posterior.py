@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import warnings
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -34,6 +34,7 @@ from retrodict.smc.posterior_folder import read_posterior, save_posterior
 
 if TYPE_CHECKING:
     from retrodict.decode.transport import CostLike
+    from retrodict.report.style import Picture
     from retrodict.smc.decision import Decision, Judged
 
 _SOME = 50  # streams that are looked at for types that surprise the model
@@ -56,6 +57,7 @@ class Posterior:
     log_evidence: NDArray[np.float64]  # [N]: log p(observed)
     diagnostics: Diagnostics  # how far to trust it
     model: Model | None = None  # what to forecast with
+    about: dict[str, Any] = field(default_factory=dict)  # how it was made: model, mechanism, seed, versions ...
 
     @property
     def num_particles(self) -> int:
@@ -264,6 +266,56 @@ class Posterior:
     def save(self, directory: str | os.PathLike[str]) -> Path:
         """Write the posterior into a folder of Parquet files (``smc/posterior_folder.py``)."""
         return save_posterior(self, directory)
+
+    def plot(
+        self,
+        i: int = 0,
+        path: str | os.PathLike[str] | None = None,
+        *,
+        cost: float | None = None,
+        truth: StreamSet | None = None,
+        title: str | None = None,
+        draws: int = 20,
+    ) -> Picture:
+        """A Matplotlib figure of stream i: what was observed, what is believed and the consensus; also as a file.
+
+        ``cost`` is that of the consensus, half a gap by default; ``truth`` has the events that are really missing.
+        """
+        from retrodict.smc.show import plot_stream
+
+        return plot_stream(self, i, path, cost, truth, title, draws)
+
+    def plot_tradeoff(
+        self,
+        path: str | os.PathLike[str] | None = None,
+        *,
+        costs: Sequence[float] | None = None,
+        truth: StreamSet | None = None,
+    ) -> Picture:
+        """A Matplotlib figure of the risk of the consensus, and of its events, against the cost; also as a file."""
+        from retrodict.smc.show import plot_tradeoff
+
+        return plot_tradeoff(self, path, costs, truth)
+
+    def report(
+        self,
+        path: str | os.PathLike[str],
+        *,
+        cost: float | None = None,
+        costs: Sequence[float] | None = None,
+        truth: StreamSet | None = None,
+        check: Any = None,
+        title: str = "What was imputed",
+        progress: Callable[[int], None] | None = None,
+    ) -> Path:
+        """Write one HTML page to look at all streams with, which needs no network and no other file.
+
+        Its slider goes through ``costs``, by default from a quarter of ``cost`` (half a gap) to four times that. It
+        shows a ``check`` (what ``rd.check`` gave) and the ``truth`` where these are given.
+        """
+        from retrodict.smc.show import write_report
+
+        return write_report(self, path, cost, costs, truth, check, title, progress)
 
     def suspicions(self) -> list[Suspicion]:
         """What is not imputed beyond the edges of streams, and types that surprise the model in some of them."""

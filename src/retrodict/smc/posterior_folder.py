@@ -1,6 +1,7 @@
 """Save and load posteriors: Parquet tables and a small JSON file in one folder.
 
-DIR/posterior.json          format, version, numbers of particles and islands, unit of costs, facts about table.parquet
+DIR/posterior.json          format, version, numbers of particles and islands, unit of costs, facts about table.parquet,
+                            how it was made (model, mechanism, seed, versions, the model's check)
 DIR/observed.parquet        the observed streams
 DIR/table.parquet           the table they were read from, as it was, and DIR/rows.parquet what its rows are, if any
 DIR/full.parquet            one row for each particle: stream and draw by number, weight, number of events
@@ -73,7 +74,7 @@ def save_posterior(
         tables[f"{name}.parquet"] = pa.table(_guess_table(guesses))
         tables[f"{name}_events.parquet"] = pa.table({"time": guesses.event_times, "type": guesses.event_types})
     about = {"format": FORMAT, "version": VERSION, "particles": posterior.num_particles, "unit": unit}
-    about["islands"] = posterior.full.islands
+    about |= {"islands": posterior.full.islands, "about": posterior.about}
     if kept is not None:
         about, streams = about | {"table": kept.facts}, streams | {"place": kept.places}
         tables |= {TABLE: kept.table, ROWS: kept.rows}
@@ -144,7 +145,7 @@ def write_draws(posterior: Posterior, file: BinaryIO, progress: Callable[[int], 
 
 def read_posterior(
     directory: str | os.PathLike[str],
-) -> tuple[StreamSet, Guesses, Guesses, NDArray[np.float64], Diagnostics]:
+) -> tuple[StreamSet, Guesses, Guesses, NDArray[np.float64], Diagnostics, None, dict[str, Any]]:
     """What ``save_posterior`` wrote, as ``Posterior`` takes it."""
     from retrodict.events.io.kept_table import give_back  # loads Arrow
     from retrodict.events.io.parquet_file import read_columns
@@ -180,6 +181,9 @@ def read_posterior(
             streams["resamplings"].astype(np.int64),
         )
         evidence = streams["log_evidence"].astype(np.float64)
+        made = about.get("about") or {}
+        if not isinstance(made, dict):
+            raise ValueError("it does not say how it was made")
         shapes = {diagnostics.ess.shape[1], diagnostics.ahead.shape[1], *(g.families.shape[2] for g in (full, lagged))}
         if N and shapes != {int(observed.lengths.max()) + 1}:
             raise ValueError("its tables do not fit together")
@@ -189,7 +193,7 @@ def read_posterior(
             file=path,
             remedy="impute again",
         ) from error
-    return observed, full, lagged, evidence, diagnostics
+    return observed, full, lagged, evidence, diagnostics, None, made
 
 
 def _read_guesses(

@@ -2,41 +2,32 @@
 
 from __future__ import annotations
 
-import os
 import textwrap
 from typing import Any
 
 import numpy as np
 
-from retrodict.evaluate.summary import BINS
-from retrodict.events.atomic import atomic_file
+from retrodict.report.style import BAD, GREY, OTHER, OURS, Picture, new_picture, short, tidy
 
-_OURS, _OTHER, _GREY, _BAD = "#0072b2", "#e69f00", "#999999", "#d55e00"  # told apart by colour-blind readers, too
 _MOST_TYPES = 12
 
 
-def draw_check(tables: dict[str, Any], path: str | os.PathLike[str]) -> None:
-    """Draw what ``Check.to_dict`` gives into a PNG, PDF or SVG file."""
-    from matplotlib.backends.backend_agg import FigureCanvasAgg
-    from matplotlib.figure import Figure
-
+def draw_check(tables: dict[str, Any]) -> Picture:
+    """Draw what ``Check.to_dict`` gives."""
     panels = [_draw_gaps]
     if "counts" in tables:
         panels += [_draw_counts, _draw_ranks, _draw_reliability, _draw_distance]
     panels += [_draw_observed if "observed" in tables else _draw_fit]
     columns = min(3, len(panels))
     rows = -(-len(panels) // columns)
-    figure = Figure(figsize=(4.3 * columns, 3.4 * rows + 0.9), layout="constrained")
-    FigureCanvasAgg(figure)
+    figure = new_picture(4.3 * columns, 3.4 * rows + 0.9)
     for axes, draw in zip(np.ravel(figure.subplots(rows, columns)), panels, strict=True):
         draw(axes, tables)
-        for side in ("top", "right"):
-            axes.spines[side].set_visible(False)
-    text = "\n".join(textwrap.wrap(tables["verdict"].replace(" %", "\u00a0%"), 56 * columns))
-    figure.suptitle(text, x=0.01, ha="left", fontsize=10, color=_BAD if tables["flagged"] else "black")
-    suffix = os.path.splitext(os.fspath(path))[1].lstrip(".") or "png"
-    with atomic_file(path) as file:
-        figure.savefig(file, dpi=140, format=suffix)
+        tidy(axes)
+    text = tables["verdict"].replace(" %", "\u00a0%").replace("$", r"\$")
+    text = "\n".join(textwrap.wrap(text, 56 * columns))
+    figure.suptitle(text, x=0.01, ha="left", fontsize=10, color=BAD if tables["flagged"] else "black")
+    return figure
 
 
 def _draw_gaps(axes: Any, tables: dict[str, Any]) -> None:
@@ -45,9 +36,9 @@ def _draw_gaps(axes: Any, tables: dict[str, Any]) -> None:
     levels = np.array(fit["levels"])
     off = np.array([np.nan if share is None else share for share in fit["share_below"]]) - levels
     band = 1.36 / np.sqrt(max(fit["gaps"], 1))
-    axes.fill_between(levels, -band, band, color=_GREY, alpha=0.25, lw=0, label="95 % if the model is right")
-    axes.axhline(0, color=_GREY, lw=1)
-    axes.plot(levels, off, color=_OURS, lw=2)
+    axes.fill_between(levels, -band, band, color=GREY, alpha=0.25, lw=0, label="95 % if the model is right")
+    axes.axhline(0, color=GREY, lw=1)
+    axes.plot(levels, off, color=OURS, lw=2)
     top = max(0.06, 1.1 * float(np.nanmax(np.abs(off), initial=0.0)), 1.3 * band)
     axes.set_ylim(-top, top)
     axes.set_xlabel("level of the exponential distribution")
@@ -61,19 +52,15 @@ def _draw_rows(axes: Any, rows: list[dict[str, Any]], true: str, expected: str) 
     shown = [r for r in shown if r["true"] or r["expected"] > 0.5][:_MOST_TYPES]
     place = np.arange(len(shown))[::-1]
     mean, error = [r["expected"] for r in shown], [2 * r["error"] for r in shown]
-    axes.errorbar(mean, place, xerr=error, fmt="o", color=_OURS, capsize=3, label=f"{expected} (± 2 s.e.)")
+    axes.errorbar(mean, place, xerr=error, fmt="o", color=OURS, capsize=3, label=f"{expected} (± 2 s.e.)")
     axes.scatter(
-        [r["true"] for r in shown], place, marker="|", s=260, linewidths=2.5, color=_OTHER, label=true, zorder=3
+        [r["true"] for r in shown], place, marker="|", s=260, linewidths=2.5, color=OTHER, label=true, zorder=3
     )
-    axes.set_yticks(place, [_short(str(r["type"])) for r in shown])
+    axes.set_yticks(place, [short(str(r["type"]), 20) for r in shown])
     axes.set_ylim(-0.6, len(shown) - 0.1)
     axes.set_xlim(left=0)
     axes.set_xlabel("events")
     axes.legend(frameon=False, fontsize=8, loc="best")
-
-
-def _short(name: str) -> str:
-    return name if len(name) <= 20 else name[:19] + "…"
 
 
 def _draw_counts(axes: Any, tables: dict[str, Any]) -> None:
@@ -93,11 +80,11 @@ def _draw_observed(axes: Any, tables: dict[str, Any]) -> None:
 
 def _draw_ranks(axes: Any, tables: dict[str, Any]) -> None:
     """Histograms of ranks, with a band that holds each bar 95 times out of 100."""
-    streams = max(tables["about"]["imputed_streams"], 1)
-    half = 1.96 * np.sqrt((1 - 1 / BINS) / BINS / streams)
-    axes.axhspan(1 / BINS - half, 1 / BINS + half, color=_GREY, alpha=0.25, lw=0)
-    edges = np.linspace(0, 1, BINS + 1)
-    for name, colour, style in (("first half", _OTHER, "-"), ("second half", _OURS, "-"), ("by type", "black", ":")):
+    streams, bins = max(tables["about"]["imputed_streams"], 1), len(tables["ranks"]["by type"])
+    half = 1.96 * np.sqrt((1 - 1 / bins) / bins / streams)
+    axes.axhspan(1 / bins - half, 1 / bins + half, color=GREY, alpha=0.25, lw=0)
+    edges = np.linspace(0, 1, bins + 1)
+    for name, colour, style in (("first half", OTHER, "-"), ("second half", OURS, "-"), ("by type", "black", ":")):
         axes.stairs(tables["ranks"][name], edges, color=colour, lw=2, ls=style, label=name)
     axes.set_ylim(bottom=0)
     axes.set_xlabel("rank of the true number of hidden events")
@@ -108,11 +95,11 @@ def _draw_ranks(axes: Any, tables: dict[str, Any]) -> None:
 def _draw_reliability(axes: Any, tables: dict[str, Any]) -> None:
     """How often imputed events of a probability are there; larger dots are more events."""
     rows = tables["reliability"]
-    axes.plot([0, 1], [0, 1], color=_GREY, lw=1)
+    axes.plot([0, 1], [0, 1], color=GREY, lw=1)
     x, y = [r["probability"] for r in rows], [r["value"] for r in rows]
-    axes.errorbar(x, y, yerr=[2 * (r["error"] or 0.0) for r in rows], fmt="none", ecolor=_OURS, capsize=3)
+    axes.errorbar(x, y, yerr=[2 * (r["error"] or 0.0) for r in rows], fmt="none", ecolor=OURS, capsize=3)
     total = max(sum(r["events"] for r in rows), 1)
-    axes.scatter(x, y, s=[20 + 300 * r["events"] / total for r in rows], color=_OURS, alpha=0.7)
+    axes.scatter(x, y, s=[20 + 300 * r["events"] / total for r in rows], color=OURS, alpha=0.7)
     axes.set_xlim(0, 1.04)
     axes.set_ylim(-0.02, 1.04)
     axes.set_xlabel("probability of an imputed event")
@@ -125,10 +112,10 @@ def _draw_distance(axes: Any, tables: dict[str, Any]) -> None:
     """Distance to the truth over that of predicting nothing, at each cost."""
     rows = tables["distance"]
     place = np.arange(len(rows))
-    axes.axhline(1, color=_GREY, lw=1)
+    axes.axhline(1, color=GREY, lw=1)
     for key, label, colour, marker, shift in (
-        ("share_of_nothing", "imputed", _OURS, "o", -0.08),
-        ("constant_rates", "constant rates", _OTHER, "s", 0.08),
+        ("share_of_nothing", "imputed", OURS, "o", -0.08),
+        ("constant_rates", "constant rates", OTHER, "s", 0.08),
     ):
         values = [np.nan if r[key]["value"] is None else r[key]["value"] for r in rows]
         errors = [2 * (r[key]["error"] or 0.0) for r in rows]

@@ -1,0 +1,57 @@
+"""What the page shows, before it is packed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from retrodict.events.stream_set import StreamSet
+from retrodict.report.stream_view import StreamView
+
+
+@dataclass(frozen=True)
+class Answer:
+    """The consensus of N streams at one cost, with its risk [N] and that of predicting nothing [N]."""
+
+    cost: float
+    streams: StreamSet
+    risk: NDArray[np.float64]
+    nothing: NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Doubt:
+    """A reason not to trust some streams: a word or two, a sentence, and which streams, [N]."""
+
+    name: str
+    text: str
+    streams: NDArray[np.bool_]
+
+
+@dataclass(frozen=True)
+class Content:
+    """A page about N streams with K types.
+
+    ``expected`` [N, K] are missing events, ``surprise`` [N] nats an observed event below the median stream, and
+    ``families`` [N] the fewest effective families of a segment in which events are missing, not to be
+    trusted below ``few``. ``view`` gives what there
+    is to see of stream i; its consensus is that of ``answers[first]``. ``facts`` say how it was made, in words.
+    """
+
+    title: str
+    observed: StreamSet
+    answers: list[Answer]
+    first: int
+    expected: NDArray[np.float64]
+    surprise: NDArray[np.float64]
+    families: NDArray[np.float64]
+    few: float
+    doubts: list[Doubt]
+    warnings: list[str]
+    view: Callable[[int], StreamView]
+    check: dict[str, Any] | None
+    facts: list[tuple[str, str]]

@@ -1,0 +1,158 @@
+"""The content of a page as text that is small and that no HTML can be hidden in.
+
+Everything is JSON, compressed and written in base 64: an index of all streams, which the list needs, and blocks of
+streams, each unpacked when one of them is looked at. Times are whole numbers of a quantum, a ten-millionth of the
+power of ten below the length of the stream or less, counted from its start; lists of times hold the differences.
+"""
+
+from __future__ import annotations
+
+import base64
+import gzip
+import json
+import math
+from collections.abc import Iterator
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from retrodict.events.stream import EventStream
+from retrodict.report.page.content import Answer, Content
+from retrodict.report.stream_view import StreamView
+
+_BLOCK = 200_000  # characters of JSON, after which a block is full
+_LONGEST = 400  # characters of an id or a name of a type
+_FINE = 7  # decimal digits of a time within its stream
+
+
+def quantum(span: float) -> float:
+    """The step of times in a stream of this length."""
+    return 10.0 ** (math.floor(math.log10(span)) - _FINE) if span > 0 else 1.0
+
+
+def pack(value: Any) -> str:
+    """A plain value as text of letters, digits, +, / and =."""
+    text = json.dumps(value, separators=(",", ":"), allow_nan=False)
+    return base64.b64encode(gzip.compress(text.encode("utf-8"), 9, mtime=0)).decode("ascii")
+
+
+def index_of(content: Content, blocks: list[int]) -> dict[str, Any]:
+    """What the page knows of all streams; ``blocks`` are the numbers of the first stream of each block."""
+    o = content.observed
+    marks = np.zeros(len(o), dtype=np.int64)
+    for bit, doubt in enumerate(content.doubts):
+        marks |= doubt.streams.astype(np.int64) << bit
+    return {
+        "title": content.title,
+        "axis": {
+            "unit": o.axis.unit,
+            "scale": o.axis.scale,
+            "origin": None if o.axis.origin is None else o.axis.origin / 1e6,
+            "zone": o.axis.timezone,
+        },
+        "types": [_name(name) for name in o.types],
+        "streams": {
+            "id": [_name(name) for name in o.ids],
+            "start": o.starts.tolist(),
+            "end": o.ends.tolist(),
+            "observed": o.lengths.tolist(),
+            "expected": _rounded(content.expected.sum(1)),
+            "surprise": _rounded(content.surprise),
+            "families": _rounded(content.families),
+            "doubts": marks.tolist(),
+        },
+        "answers": [_answer(answer, o.num_types) for answer in content.answers],
+        "first": content.first,
+        "few": content.few,
+        "byType": {
+            "observed": np.bincount(o.event_types, minlength=o.num_types).tolist(),
+            "expected": _rounded(content.expected.sum(0)),
+        },
+        "doubts": [{"name": doubt.name, "text": doubt.text} for doubt in content.doubts],
+        "warnings": content.warnings,
+        "check": content.check,
+        "facts": content.facts,
+        "blocks": blocks,
+    }
+
+
+def blocks_of(content: Content) -> Iterator[tuple[int, str]]:
+    """The number of the first stream of each block, and the block."""
+    first, rows, size = 0, [], 0
+    for i in range(len(content.observed)):
+        row = stream_of(content, i)
+        rows.append(row)
+        size += len(json.dumps(row, separators=(",", ":")))
+        if size >= _BLOCK or i == len(content.observed) - 1:
+            yield first, pack(rows)
+            first, rows, size = i + 1, [], 0
+
+
+def stream_of(content: Content, i: int) -> dict[str, Any]:
+    """What there is to see of stream i, in whole numbers."""
+    view = content.view(i)
+    start, step = view.observed.start, quantum(view.observed.duration)
+    truth, shown = view.truth, view.rows()
+    return {
+        "q": step,
+        "o": _events(view.observed, start, step),
+        "a": [_imputed(answer.streams[i], start, step) for answer in content.answers],
+        "d": [_events(draw, start, step) for draw in view.draws],
+        "t": None if truth is None else _events(truth, start, step),
+        "e": {str(k): round(float(content.expected[i, k]), 3) for k in shown if content.expected[i, k] >= 0.0005},
+        "r": _belief(view, shown),
+        "f": _rounded(view.families),
+        "k": shown,
+    }
+
+
+def _answer(answer: Answer, K: int) -> dict[str, Any]:
+    z = answer.streams
+    chance = np.bincount(z.event_types, z.columns["probability"], minlength=K).astype(np.float64)
+    return {
+        "cost": answer.cost,
+        "events": z.lengths.tolist(),
+        "risk": _rounded(answer.risk),
+        "nothing": _rounded(answer.nothing),
+        "byType": np.bincount(z.event_types, minlength=K).tolist(),
+        "sure": _rounded(chance),
+    }
+
+
+def _events(stream: EventStream, start: float, step: float) -> list[list[int]]:
+    return [_differences(stream.times, start, step), stream.types.tolist()]
+
+
+def _imputed(stream: EventStream, start: float, step: float) -> list[list[int]]:
+    """Times, types, probabilities in thousandths, and how far before and after the interval reaches."""
+    times, columns = _steps(stream.times, start, step), stream.columns
+    before, after = (times - _steps(columns["earliest"], start, step), _steps(columns["latest"], start, step) - times)
+    chance = np.rint(1000 * columns["probability"]).astype(np.int64)
+    return [*_events(stream, start, step), chance.tolist(), before.tolist(), after.tolist()]
+
+
+def _belief(view: StreamView, shown: list[int]) -> dict[str, list[int]]:
+    """The rate of each type that is shown, in hundredths of a high one."""
+    shares = np.rint(100 * view.heights()).astype(np.int64)
+    return {str(k): shares[:, k].tolist() for k in shown if shares[:, k].any()}
+
+
+def _steps(times: NDArray[np.float64], start: float, step: float) -> NDArray[np.int64]:
+    return np.rint((times - start) / step).astype(np.int64)
+
+
+def _differences(times: NDArray[np.float64], start: float, step: float) -> list[int]:
+    steps = _steps(times, start, step).tolist()
+    return [after - before for before, after in pairwise([0, *steps])]
+
+
+def _rounded(values: NDArray[np.float64]) -> list[float | None]:
+    """Four digits of each; None for what is not finite."""
+    return [float(f"{value:.4g}") if math.isfinite(value) else None for value in values.tolist()]
+
+
+def _name(value: Any) -> str:
+    text = str(value).encode("utf-8", "replace").decode("utf-8")
+    return text if len(text) <= _LONGEST else text[: _LONGEST - 1] + "…"

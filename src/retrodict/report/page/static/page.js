@@ -1,0 +1,160 @@
+// The page: what is chosen, and what follows from it.
+const LEGEND = [
+  ['observed', drawing('path', { class: 'seen', d: 'M2 2h9v9h-9z' })],
+  ['imputed, as dark as it is probable', drawing('circle', { class: 'guess', cx: 7, cy: 7, r: 5.5 })],
+  ['90 % interval', drawing('path', { class: 'span', d: 'M0 7h14' })],
+  ['belief: expected rate', drawing('path', { class: 'belief', d: 'M0 13q7 -22 14 0z' })],
+  ['draws, one a line', drawing('path', { class: 'draws', d: 'M3 1v5M9 4v5M12 8v5' })],
+];
+const TRUTH = ['really missing', drawing('path', { class: 'true', d: 'M7 0l5 7l-5 7l-5 -7z' })];
+
+class Page {
+  constructor(index) {
+    this.index = index;
+    this.data = new Data(index);
+    this.words = new TimeWords(index.axis);
+    this.which = index.first;
+    this.stream = null;
+    this.highest = false;
+    this.list = new StreamList(document.getElementById('list'), index, (i) => this.look(i));
+    this.makeDetail();
+    this.listen();
+  }
+
+  makeDetail() {
+    this.name = element('h3', { id: 'stream-name' });
+    this.about = element('p', { class: 'muted small' });
+    this.doubts = element('ul', { class: 'warnings small' });
+    this.said = element('p', { class: 'hidden', 'aria-live': 'polite', id: 'said' });
+    const box = element('div', {
+      class: 'timeline', id: 'timeline', tabindex: '0', role: 'application', 'aria-roledescription': 'timeline', 'aria-describedby': 'keys',
+    });
+    const buttons = [['Zoom in', () => this.timeline.zoom(0.5)], ['Zoom out', () => this.timeline.zoom(2)], ['Show all', () => this.timeline.all()]]
+      .map(([label, act]) => {
+        const button = element('button', { type: 'button' }, label);
+        button.addEventListener('click', () => { act(); this.timeline.tell(); });
+        return button;
+      });
+    this.legend = element('ul', { class: 'legend', 'aria-label': 'Marks' });
+    this.rows = element('div', { class: 'scroll', tabindex: '0', role: 'region', 'aria-label': 'events as a table' });
+    this.table = element('details', { id: 'table' }, element('summary', {}, 'Events as a table'), this.rows);
+    this.table.addEventListener('toggle', () => this.fillTable());
+    const keys = element('p', { class: 'muted small', id: 'keys' },
+      'Arrow keys go from event to event, + and − zoom, 0 shows all; Ctrl and the wheel zoom, and dragging moves.');
+    document.getElementById('detail').append(
+      element('div', { class: 'head' }, element('div', {}, this.name, this.about), element('div', { class: 'buttons' }, ...buttons)),
+      this.doubts, this.legend, box, keys, this.said, this.table);
+    this.box = box;
+    this.timeline = new Timeline(box, this.said, this.index, this.words);
+  }
+
+  listen() {
+    const on = (id, event, act) => document.getElementById(id).addEventListener(event, act);
+    const sort = document.getElementById('sort');
+    on('search', 'input', () => this.arrange());
+    on('doubtful', 'change', () => this.arrange());
+    on('sort', 'change', () => { this.highest = ['expected', 'surprise'].includes(sort.value); this.arrange(); });
+    on('direction', 'click', () => { this.highest = !this.highest; this.arrange(); });
+    on('slider', 'input', (event) => this.decode(Number(event.target.value)));
+    on('theme', 'click', () => this.paint(!this.isDark()));
+    on('search', 'keydown', (event) => {
+      if (event.key !== 'ArrowDown') return;
+      event.preventDefault();
+      this.list.box.focus();
+    });
+  }
+
+  begin() {
+    const slider = document.getElementById('slider'), { streams, answers } = this.index;
+    slider.max = answers.length - 1;
+    slider.value = this.which;
+    document.getElementById('costs').append(...answers.map((_, n) => element('option', { value: n })));
+    const start = streams.start.reduce((a, b) => Math.min(a, b)), end = streams.end.reduce((a, b) => Math.max(a, b));
+    document.getElementById('lead').textContent =
+      `${count(streams.id.length, 'stream')} from ${this.words.between(start, end)}${this.index.axis.zone ? ` (${this.index.axis.zone})` : ''}`;
+    this.paint(this.isDark(), false);
+    showWarnings(this.index);
+    this.arrange();
+    this.decode(this.which);
+    if (this.list.order.length) this.list.choose(0);
+    requestAnimationFrame(() => setTimeout(() => {  // what is below the list can wait for the first paint
+      document.getElementById('trade').replaceChildren(...tradeCharts(this.index, this.words));
+      showCheck(this.index.check, this.words);
+      showFacts(this.index.facts);
+      document.documentElement.dataset.ready = 'yes';
+    }));
+  }
+
+  arrange() {
+    const value = (id) => document.getElementById(id).value, column = value('sort');
+    const found = this.list.arrange(value('search'), column, this.highest, document.getElementById('doubtful').checked);
+    document.getElementById('found').textContent = `${count(found, 'stream')} of ${number(this.index.streams.id.length)}`;
+    const words = column === 'id' || column === 'given' ? ['In order', 'Reversed'] : ['Lowest first', 'Highest first'];
+    document.getElementById('direction').textContent = words[Number(this.highest)];
+  }
+
+  decode(which) {
+    this.which = which;
+    const answer = this.index.answers[which];
+    showCost(this.index, which, this.words);
+    showTiles(this.index, answer);
+    showTypes(this.index, answer);
+    this.redraw();
+  }
+
+  async look(i) {
+    this.wanted = i;
+    const stream = await this.data.stream(i);
+    if (this.wanted !== i) return;  // another one was chosen meanwhile
+    this.stream = stream;
+    this.redraw();
+  }
+
+  redraw() {
+    if (!this.stream) return;
+    const { stream, index, words } = this, i = stream.number, answer = stream.answers[this.which];
+    const { id, expected, surprise, families, doubts } = index.streams, chosen = index.answers[this.which];
+    this.name.textContent = `Stream ${id[i]}`;
+    const surprising = surprise[i] === null ? 'no probability' : `surprise ${brief(surprise[i])} nats an event`;
+    this.about.textContent = `${words.between(stream.start, stream.end, stream.step)} · ${count(stream.observed.length, 'observed event')} · `
+      + `${brief(expected[i])} expected missing · ${number(answer.length)} imputed · ${surprising} · ${brief(families[i])} effective families · `
+      + `expected distance to the truth ${words.amount(chosen.risk[i])} (predicting nothing: ${number(chosen.nothing[i])})`;
+    this.doubts.replaceChildren(...index.doubts.filter((_, bit) => doubts[i] >> bit & 1).map((doubt) => element('li', {}, doubt.text)));
+    const marks = stream.truth ? [...LEGEND, TRUTH] : LEGEND;
+    this.legend.replaceChildren(...marks.map(([name, mark]) =>
+      element('li', {}, drawing('svg', { width: 14, height: 14, 'aria-hidden': 'true' }, mark.cloneNode()), name)));
+    this.box.setAttribute('aria-label',
+      `Timeline of stream ${id[i]}: ${count(stream.observed.length, 'observed event')}, ${count(answer.length, 'imputed event')}`);
+    this.timeline.show(stream, answer);
+    this.fillTable();
+  }
+
+  fillTable() {
+    if (this.table.open && this.stream) {
+      this.rows.replaceChildren(...eventTable(this.stream, this.stream.answers[this.which], this.index, this.words));
+    }
+  }
+
+  isDark() {
+    const chosen = document.documentElement.dataset.theme ?? stored();
+    return chosen ? chosen === 'dark' : matchMedia('(prefers-color-scheme: dark)').matches;
+  }
+
+  paint(dark, keep = true) {
+    if (keep || stored()) document.documentElement.dataset.theme = dark ? 'dark' : 'light';
+    document.getElementById('theme').textContent = dark ? 'Light colours' : 'Dark colours';
+    try { if (keep) localStorage.setItem('retrodict-theme', dark ? 'dark' : 'light'); } catch { /* a browser may keep nothing */ }
+  }
+}
+
+function stored() {
+  try { return localStorage.getItem('retrodict-theme'); } catch { return null; }
+}
+
+if (typeof DecompressionStream === 'undefined') {
+  document.getElementById('lead').textContent = 'This browser is too old to unpack the page: it needs one of 2023 or later.';
+} else {
+  unpack('index').then((index) => new Page(index).begin()).catch((error) => {
+    document.getElementById('lead').textContent = `The page is damaged and cannot be shown (${error.message}).`;
+  });
+}

@@ -1,0 +1,57 @@
+// What can be said of all streams together: numbers, warnings, types, the check, and how it was made.
+function total(values) {
+  return values.reduce((sum, value) => sum + (value ?? 0), 0);
+}
+
+function showTiles(index, answer) {
+  const { observed, expected, doubts } = index.streams;
+  const tiles = [
+    ['streams', observed.length], ['observed events', total(observed)], ['expected missing', total(expected)],
+    ['imputed at this cost', total(answer.events)], ['doubtful streams', doubts.filter((mark) => mark).length],
+  ];
+  document.getElementById('tiles').replaceChildren(...tiles.map(([name, value]) =>
+    element('div', {}, element('dt', {}, name), element('dd', {}, number(value)))));
+}
+
+function showWarnings(index) {
+  const list = document.getElementById('warning-list');
+  const verdict = index.check && index.check.flagged ? [`The check of the model: ${index.check.verdict}`] : [];
+  list.replaceChildren(...[...verdict, ...index.warnings].map((text) => element('li', {}, text)));
+  document.getElementById('warnings').hidden = !list.children.length;
+}
+
+function showTypes(index, answer) {
+  const { observed, expected } = index.byType, most = Math.max(...expected, 1e-9);
+  const order = index.types.map((_, k) => k).sort((a, b) => expected[b] - expected[a] || observed[b] - observed[a]);
+  const rows = order.map((k) => [
+    index.types[k], number(observed[k]), number(expected[k]), number(answer.byType[k]),
+    answer.byType[k] ? (answer.sure[k] / answer.byType[k]).toFixed(2) : '–',
+    element('td', { class: 'bars', 'aria-hidden': 'true' }, element('span', { class: 'bar', style: `width:${(90 * expected[k] / most).toFixed(1)}%` })),
+  ]);
+  const table = makeTable(['type', 'observed', 'expected missing', 'imputed', 'mean probability'], rows, 'Events by type');
+  table.querySelector('thead tr').append(element('td', { class: 'bars', 'aria-hidden': 'true' }));
+  document.getElementById('types').replaceChildren(table);
+}
+
+function showCost(index, which, words) {
+  const answer = index.answers[which], slider = document.getElementById('slider');
+  const cost = words.amount(answer.cost);
+  const risk = share(total(answer.risk), total(answer.nothing));
+  const told = risk === null ? '' : ` Its expected distance to the truth is ${Math.round(100 * risk)} % of what predicting nothing risks.`;
+  slider.setAttribute('aria-valuetext', `${cost}, ${count(total(answer.events), 'event')} imputed`);
+  document.getElementById('cost-words').replaceChildren(
+    element('b', {}, cost), `: ${count(total(answer.events), 'event')} imputed.`,
+    element('span', { class: 'more' }, `${told} A higher cost imputes more, and less certain, events.`));
+}
+
+function showCheck(check, words) {
+  if (!check) return;
+  document.getElementById('check').hidden = false;
+  document.getElementById('verdict').textContent = check.verdict;
+  document.getElementById('check-charts').replaceChildren(...checkCharts(check, words));
+}
+
+function showFacts(facts) {
+  document.getElementById('facts').replaceChildren(...facts.flatMap(([name, value]) =>
+    [element('dt', {}, name), element('dd', {}, value)]));
+}

@@ -1,0 +1,154 @@
+// Numbers and times in words, and elements with text: names from a file are never read as HTML.
+function element(tag, attributes = {}, ...children) {
+  const made = document.createElement(tag);
+  for (const [name, value] of Object.entries(attributes)) {
+    if (value !== null && value !== undefined && value !== false) made.setAttribute(name, value === true ? '' : value);
+  }
+  made.append(...children.filter((child) => child !== null && child !== undefined));
+  return made;
+}
+
+const plain = new Intl.NumberFormat('en', { maximumSignificantDigits: 4 });
+const whole = new Intl.NumberFormat('en', { maximumFractionDigits: 0 });
+
+function number(value) {
+  if (value === null || value === undefined) return '–';
+  return Math.abs(value) >= 1000 ? whole.format(value) : plain.format(value);
+}
+
+function brief(value) {
+  return value === null ? '–' : Math.abs(value) >= 100 ? whole.format(value) : String(Number(value.toPrecision(2)));
+}
+
+function count(amount, noun) {
+  return `${number(amount)} ${noun}${amount === 1 ? '' : 's'}`;
+}
+
+const STEPS = [  // milliseconds between ticks, and what a tick says
+  ...[1, 2, 5, 10, 20, 50, 100, 200, 500].map((ms) => [ms, 'milli']),
+  ...[1, 2, 5, 10, 15, 30].map((s) => [s * 1e3, 'second']),
+  ...[1, 2, 5, 10, 15, 30].map((m) => [m * 6e4, 'minute']),
+  ...[1, 2, 3, 6, 12].map((h) => [h * 36e5, 'minute']),
+  ...[1, 2, 7, 14].map((d) => [d * 864e5, 'day']),
+  ...[30, 91, 182].map((d) => [d * 864e5, 'month']),
+  ...[1, 2, 5, 10, 20, 50, 100].map((y) => [y * 365.25 * 864e5, 'year']),
+];
+const pad = (value, digits = 2) => String(value).padStart(digits, '0');
+const MONTHS = ['Jan', 'Feb', 'Mar', 'Apr', 'May', 'Jun', 'Jul', 'Aug', 'Sep', 'Oct', 'Nov', 'Dec'];
+
+class TimeWords {
+  constructor(axis) {
+    this.axis = axis;
+    this.dated = axis.origin !== null;
+    this.unit = axis.unit ? `${axis.unit}s` : '';
+    const fixed = /^([+-])(\d\d):(\d\d)$/.exec(axis.zone || '');
+    this.fixed = fixed ? Number(fixed[1] + '1') * (Number(fixed[2]) * 60 + Number(fixed[3])) * 6e4 : axis.zone ? null : 0;
+    if (this.fixed === null) {
+      this.zoned = new Intl.DateTimeFormat('en-US', {
+        timeZone: axis.zone, hourCycle: 'h23', year: 'numeric', month: 'numeric', day: 'numeric',
+        hour: 'numeric', minute: 'numeric', second: 'numeric',
+      });
+    }
+  }
+
+  // Milliseconds since 1970 of an instant of the axis, and the same as its clock on the wall would be in UTC.
+  instant(t) { return this.axis.origin + t * this.axis.scale * 1000; }
+
+  onWall(ms) {
+    if (this.fixed !== null) return ms + this.fixed;
+    const part = Object.fromEntries(this.zoned.formatToParts(ms).map(({ type, value }) => [type, Number(value)]));
+    const wall = new Date(0);
+    wall.setUTCFullYear(part.year, part.month - 1, part.day);
+    wall.setUTCHours(part.hour, part.minute, part.second);
+    return wall.getTime() + (((ms % 1000) + 1000) % 1000);
+  }
+
+  // A time in full, as precise as the stream is stored.
+  full(t, step = 0) {
+    if (!this.dated) return `${this.number(t, step)}${this.unit ? ` ${this.unit}` : ''}`;
+    const fine = step * this.axis.scale < 0.5, ms = Math.round(this.instant(t) / (fine ? 1 : 1000)) * (fine ? 1 : 1000);
+    const wall = new Date(this.onWall(ms));
+    const sub = ms % 1000 ? `.${pad(wall.getUTCMilliseconds(), 3)}` : '';
+    return `${this.day(wall)} ${pad(wall.getUTCHours())}:${pad(wall.getUTCMinutes())}:${pad(wall.getUTCSeconds())}${sub}`;
+  }
+
+  // From one time to another, and an amount of time, with the unit said once.
+  between(from, to, step = 0) {
+    return this.dated ? `${this.full(from, step)} to ${this.full(to, step)}` : `${this.number(from, step)} to ${this.full(to, step)}`;
+  }
+
+  amount(value) {
+    return this.unit ? `${number(value)} ${value === 1 ? this.axis.unit : this.unit}` : number(value);
+  }
+
+  day(wall) { return `${pad(wall.getUTCFullYear(), 4)}-${pad(wall.getUTCMonth() + 1)}-${pad(wall.getUTCDate())}`; }
+
+  number(t, step) {
+    const digits = Math.max(0, Math.min(6, Math.ceil(-Math.log10(step || 1e-3)) - 2));
+    return Math.abs(t) >= 1e15 ? t.toPrecision(8) : String(Number(t.toFixed(digits)));
+  }
+
+  // Up to about ``most`` ticks between two times: [time, label].
+  ticks(from, to, most) {
+    if (!(to > from)) return [[from, this.dated ? this.full(from) : String(from)]];
+    return this.dated ? this.dates(from, to, most) : this.numbers(from, to, most);
+  }
+
+  numbers(from, to, most) {
+    const rough = (to - from) / most, power = 10 ** Math.floor(Math.log10(rough));
+    const step = power * [1, 2, 5, 10].find((each) => each * power >= rough * 0.999);
+    const digits = Math.max(0, Math.min(12, -Math.floor(Math.log10(step) + 1e-9)));
+    const found = [];
+    for (let n = Math.ceil(from / step - 1e-9); n * step <= to + 1e-9 * step; n++) {
+      found.push([n * step, Math.abs(n * step) < 1e9 ? (n * step).toFixed(digits) : (n * step).toPrecision(10)]);
+    }
+    return found;
+  }
+
+  dates(from, to, most) {
+    const first = this.instant(from), last = this.instant(to);
+    const [step, kind] = STEPS.find(([ms]) => (last - first) / ms <= most) || STEPS[STEPS.length - 1];
+    const walls = kind === 'month' || kind === 'year' ? this.months(first, last, step) : this.even(first, last, step);
+    let day = '';
+    return walls.map(([ms, at]) => {
+      const wall = new Date(at), today = this.day(wall);
+      const label = this.tick(wall, kind, today !== day, kind === 'milli' ? wall.getUTCMilliseconds() : 0);
+      day = today;
+      return [from + (ms - first) / (this.axis.scale * 1000), label];
+    });
+  }
+
+  even(first, last, step) {
+    const found = [];
+    const shift = this.onWall(first) - first;
+    for (let at = Math.ceil((first + shift) / step) * step; at - shift <= last; at += step) {
+      const ms = at - (this.onWall(at - shift) - (at - shift));  // the wall clock may have changed since
+      if (ms >= first && ms <= last) found.push([ms, at]);
+    }
+    return found;
+  }
+
+  months(first, last, step) {
+    const months = Math.max(1, Math.round(step / (30.4 * 864e5))), found = [];
+    const begin = new Date(this.onWall(first));
+    const whole = Math.floor((begin.getUTCFullYear() * 12 + begin.getUTCMonth()) / months) * months;
+    for (let month = whole; ; month += months) {
+      const wall = new Date(0);
+      wall.setUTCFullYear(Math.floor(month / 12), month % 12, 1);
+      const at = wall.getTime(), ms = at - (this.onWall(at) - at);
+      if (ms > last) return found;
+      if (ms >= first) found.push([ms, at]);
+    }
+  }
+
+  tick(wall, kind, isNewDay, ms) {
+    const date = `${wall.getUTCDate()} ${MONTHS[wall.getUTCMonth()]}`;
+    if (kind === 'year') return String(wall.getUTCFullYear());
+    if (kind === 'month') return `${MONTHS[wall.getUTCMonth()]} ${wall.getUTCFullYear()}`;
+    if (kind === 'day') return date;
+    const clock = `${pad(wall.getUTCHours())}:${pad(wall.getUTCMinutes())}`;
+    if (kind === 'minute') return isNewDay ? `${date} ${clock}` : clock;
+    const seconds = `${clock}:${pad(wall.getUTCSeconds())}`;
+    return kind === 'second' ? seconds : `${seconds}.${pad(ms, 3)}`;
+  }
+}

@@ -1,0 +1,44 @@
+"""What there is to see of one imputed stream."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from retrodict.events.stream import EventStream
+from retrodict.events.time_axis import TimeAxis
+
+
+@dataclass(frozen=True)
+class StreamView:
+    """One stream, what is believed to be missing from it, and one answer.
+
+    ``imputed`` is the consensus, with columns probability, earliest and latest. ``rates`` [G, K] are the expected
+    missing events of each type per unit of time, in G equal cells of the stream. ``families`` [S] are the effective
+    families of the segments between observed events; below ``few`` of them what is imputed looks surer than it is.
+    ``truth`` is what is really missing, where that is known.
+    """
+
+    observed: EventStream
+    imputed: EventStream
+    draws: list[EventStream]
+    rates: NDArray[np.float64]
+    families: NDArray[np.float64]
+    few: float
+    types: tuple[str, ...]
+    axis: TimeAxis
+    truth: EventStream | None = None
+
+    def heights(self) -> NDArray[np.float64]:
+        """The rates as shares of a high one, [G, K]: at most 1, so that one spike does not flatten all the rest."""
+        some = self.rates[self.rates > 0]
+        return np.minimum(self.rates / np.quantile(some, 0.95), 1.0) if len(some) else np.zeros_like(self.rates)
+
+    def rows(self) -> list[int]:
+        """The types to show: those that were seen, imputed or hidden, or of which something is expected."""
+        streams = [self.observed, self.imputed] + ([] if self.truth is None else [self.truth])
+        shown = {int(k) for stream in streams for k in stream.types}
+        cell = self.observed.duration / max(len(self.rates), 1)
+        return sorted(shown | set(np.flatnonzero(self.rates.sum(0) * cell >= 0.05).tolist()))

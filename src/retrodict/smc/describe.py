@@ -1,0 +1,30 @@
+"""How a posterior was made, in plain values that are kept with it."""
+
+from __future__ import annotations
+
+import platform
+from typing import Any
+
+import numpy as np
+import torch
+
+from retrodict._version import __version__
+from retrodict.missingness.words import in_words
+from retrodict.proposals.base import Proposal
+
+
+def describe_run(proposal: Proposal, engine: str, seed: int, resample: str | None) -> dict[str, Any]:
+    """Model, mechanism, proposal, engine, seed and versions."""
+    model = proposal.model
+    return {
+        "model": f"{model.kind}, {model.digest()[:16]}",
+        "missing": in_words(proposal.missingness),
+        "proposal": proposal.kind,
+        "engine": engine,
+        "resampling": resample or "none",
+        "seed": seed,
+        "versions": (
+            f"retrodict {__version__}, Python {platform.python_version()}, NumPy {np.__version__}, "
+            f"PyTorch {torch.__version__}"
+        ),
+    }

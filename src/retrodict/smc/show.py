@@ -1,0 +1,285 @@
+"""What pictures and the page show of a posterior, as the plain data that ``report`` draws."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from retrodict.decode.transport import transport
+from retrodict.errors import DataError, ModelError
+from retrodict.events.atomic import check_writable
+from retrodict.events.gaps import half_a_gap
+from retrodict.events.stream import EventStream
+from retrodict.events.stream_set import StreamSet
+from retrodict.report.check_tables import clean_check
+from retrodict.report.page.content import Answer, Content, Doubt
+from retrodict.report.stream_view import StreamView
+from retrodict.smc.diagnostics import FEW, complaints, doubts, surprise
+
+if TYPE_CHECKING:
+    from retrodict.report.style import Picture
+    from retrodict.smc.guesses import Guesses
+    from retrodict.smc.posterior import Posterior
+
+CELLS, DRAWS = 160, 20  # of a stream's belief, and guesses shown as ticks
+_STEPS = (0.25, 0.5, 1.0, 2.0, 4.0)  # of the slider, times the usual cost
+_DOUBTS = {
+    "impossible": (
+        "no probability",
+        "The model gives what was observed no probability at all, so that nothing can be imputed.",
+    ),
+    "few": (
+        "few guesses",
+        f"Fewer than {FEW:.0f} independent guesses are left in part of this stream: what is imputed there looks surer "
+        "than it is.",
+    ),
+    "implausible": (
+        "surprising",
+        "The model finds what was observed far less plausible than in the other streams.",
+    ),
+}
+
+
+def usual_cost(posterior: Posterior) -> float:
+    """The cost that ``retrodict impute`` takes where none is given: half of the mean gap between events."""
+    expected = float(posterior.expected_count()[posterior.is_possible].sum())
+    return half_a_gap(posterior.observed, posterior.observed.num_events + expected)
+
+
+def plot_stream(
+    posterior: Posterior,
+    i: int,
+    path: str | os.PathLike[str] | None,
+    cost: float | None,
+    truth: StreamSet | None,
+    title: str | None,
+    draws: int,
+) -> Picture:
+    """The picture of one stream, written where a path is given."""
+    from retrodict.report.stream_picture import draw_stream
+    from retrodict.report.style import check_picture_name, write_picture
+
+    check_picture_name(path)
+    if not -len(posterior) <= i < len(posterior):
+        remedy = f"give a number from 0 to {len(posterior) - 1}" if len(posterior) else "impute at least one stream"
+        raise DataError(f"there is no stream number {i}", remedy=remedy)
+    i %= len(posterior)
+    actual = None if truth is None else match_truth(truth, posterior.observed)[i]
+    price = usual_cost(posterior) if cost is None else cost
+    answer = posterior.consensus(price, which=np.array([i]))[0]
+    picture = draw_stream(_view(posterior, i, answer, _draws(posterior, draws), actual), title)
+    if path is not None:
+        write_picture(picture, path)
+    return picture
+
+
+def plot_tradeoff(
+    posterior: Posterior, path: str | os.PathLike[str] | None, costs: Sequence[float] | None, truth: StreamSet | None
+) -> Picture:
+    """Risk and number of events against the cost, written where a path is given."""
+    from retrodict.report.curves import Tradeoff, draw_tradeoff
+    from retrodict.report.style import check_picture_name, write_picture
+
+    check_picture_name(path)
+    _refuse_nothing(posterior)
+    actual = None if truth is None else match_truth(truth, posterior.observed)
+    rows = []
+    for a in _answers(posterior, _costs(posterior, None, costs)[0], None):
+        far = None
+        if actual is not None:
+            pairs = zip(a.streams, actual, strict=True)
+            far = sum(transport(z, true, a.cost).distance for z, true in pairs) / (a.cost * max(actual.num_events, 1))
+        rows.append(Tradeoff(a.cost, float(a.risk.mean()), float(a.nothing.mean()), a.streams.num_events, far))
+    picture = draw_tradeoff(rows, posterior.observed.axis.unit)
+    if path is not None:
+        write_picture(picture, path)
+    return picture
+
+
+def write_report(
+    posterior: Posterior,
+    path: str | os.PathLike[str],
+    cost: float | None,
+    costs: Sequence[float] | None,
+    truth: StreamSet | None,
+    check: Any,
+    title: str,
+    progress: Callable[[int], None] | None,
+) -> Path:
+    """The page about all streams."""
+    from retrodict.report.page.write import write_page
+
+    check_writable(path)
+    _refuse_nothing(posterior)
+    actual = None if truth is None else match_truth(truth, posterior.observed)
+    tables = _check(posterior.about.get("check") if check is None else check)
+    prices, first = _costs(posterior, cost, costs)
+    answers = _answers(posterior, prices, progress)
+    draws = _draws(posterior, DRAWS)
+
+    def view(i: int) -> StreamView:
+        return _view(posterior, i, answers[first].streams[i], draws, None if actual is None else actual[i])
+
+    found = doubts(posterior)
+    content = Content(
+        title=title,
+        observed=posterior.observed,
+        answers=answers,
+        first=first,
+        expected=_expected(posterior),
+        surprise=surprise(posterior),
+        families=_fewest_families(posterior),
+        few=FEW,
+        doubts=[Doubt(*_DOUBTS[name], found[name]) for name in _DOUBTS],
+        warnings=[*complaints(posterior), *(str(one) for one in posterior.suspicions())],
+        view=view,
+        check=tables,
+        facts=_facts(posterior),
+    )
+    return write_page(content, path)
+
+
+def match_truth(truth: StreamSet, observed: StreamSet) -> StreamSet:
+    """What is really missing from each observed stream, in their order, types and unit; nothing where not told."""
+    if truth.axis.is_calendar != observed.axis.is_calendar:
+        has = ("dates", "numbers") if truth.axis.is_calendar else ("numbers", "dates")
+        remedy = "give both as dates, or both as numbers"
+        raise DataError(f"the truth has {has[0]} as times, the imputed streams {has[1]}", remedy=remedy)
+    if None not in (truth.axis.unit, observed.axis.unit):
+        truth = truth.with_axis(observed.axis)
+    truth = truth.with_types(observed.types)
+    position = {name: i for i, name in enumerate(truth.ids)}
+    known = set(observed.ids)
+    for name in truth.ids:
+        if name not in known:
+            remedy = "give the truth of the streams that were imputed"
+            raise DataError("the truth has this stream, the imputation has not", stream=name, remedy=remedy)
+
+    def of(i: int) -> EventStream:
+        start, end, own = float(observed.starts[i]), float(observed.ends[i]), position.get(observed.ids[i])
+        if own is None:
+            return EventStream.trusted(np.zeros(0), np.zeros(0, np.int64), start, end, observed.ids[i])
+        return EventStream.trusted(truth[own].times, truth[own].types, start, end, observed.ids[i])
+
+    # An event outside of its stream cannot be missing from it: StreamSet refuses it.
+    return StreamSet([of(i) for i in range(len(observed))], types=observed.types, axis=observed.axis)
+
+
+def _refuse_nothing(posterior: Posterior) -> None:
+    if not len(posterior):
+        raise DataError("there are no streams to show", remedy="impute at least one stream, an empty one if need be")
+
+
+def _costs(posterior: Posterior, cost: float | None, costs: Sequence[float] | None) -> tuple[list[float], int]:
+    """The costs to decode at, in order, and the one to begin with."""
+    usual = usual_cost(posterior) if cost is None else cost
+    given = sorted({float(each) for each in ([usual * step for step in _STEPS] if costs is None else costs)})
+    if not given or not all(np.isfinite(each) and each > 0 for each in (*given, usual)):
+        raise ModelError("costs must be positive numbers, at least one of them.")
+    return given, int(np.argmin(np.abs(np.log(np.array(given) / usual))))
+
+
+def _answers(posterior: Posterior, costs: list[float], progress: Callable[[int], None] | None) -> list[Answer]:
+    decisions = posterior.decide(costs, progress=progress)
+    return [Answer(cost, d.streams, d.risk, d.nothing) for cost, d in zip(costs, decisions, strict=True)]
+
+
+def _draws(posterior: Posterior, number: int) -> list[StreamSet]:
+    """Draws to show, none of streams whose particles mean nothing."""
+    drawn = posterior.draws(number, seed=0)
+    possible = posterior.is_possible
+    return drawn if possible.all() else [draw.keep(possible[draw.stream_of_event]) for draw in drawn]
+
+
+def _view(
+    posterior: Posterior, i: int, answer: EventStream, draws: list[StreamSet], truth: EventStream | None
+) -> StreamView:
+    observed = posterior.observed
+    return StreamView(
+        observed[i],
+        answer,
+        [draw[i] for draw in draws],
+        _rates(posterior, i),
+        _families(posterior.chosen, i, len(observed[i]) + 1),
+        FEW,
+        observed.types,
+        observed.axis,
+        truth,
+    )
+
+
+def _rates(posterior: Posterior, i: int) -> NDArray[np.float64]:
+    """Expected missing events of stream i per unit of time, in equal cells, [CELLS, K]."""
+    guesses, M, K = posterior.chosen, posterior.num_particles, posterior.observed.num_types
+    start, span = float(posterior.observed.starts[i]), float(posterior.observed.durations[i])
+    if span <= 0 or not posterior.is_possible[i]:
+        return np.zeros((CELLS, K))
+    own = slice(guesses.offsets[i * M], guesses.offsets[(i + 1) * M])
+    weights = np.repeat(guesses.weights[i], np.diff(guesses.offsets[i * M : (i + 1) * M + 1]))
+    cell = ((guesses.event_times[own] - start) / span * CELLS).astype(np.int64).clip(0, CELLS - 1)
+    counts = np.bincount(cell * K + guesses.event_types[own], weights, minlength=CELLS * K)
+    return counts.reshape(CELLS, K) / (span / CELLS)
+
+
+def _families(guesses: Guesses, i: int, segments: int) -> NDArray[np.float64]:
+    """The effective families of stream i, [segments]."""
+    shares = guesses.weights[i].reshape(guesses.islands, -1).sum(1)
+    squares = (shares**2)[:, None] / np.where(shares[:, None] > 0, guesses.families[i, :, :segments], 1.0)
+    return 1.0 / squares.sum(0)
+
+
+def _expected(posterior: Posterior) -> NDArray[np.float64]:
+    """Expected missing events by type, [N, K]; none where particles mean nothing."""
+    guesses, M, K = posterior.chosen, posterior.num_particles, posterior.observed.num_types
+    result = np.zeros((len(posterior), K))
+    for i in np.flatnonzero(posterior.is_possible):
+        own = guesses.offsets[i * M : (i + 1) * M + 1]
+        weights = np.repeat(guesses.weights[i], np.diff(own))
+        result[i] = np.bincount(guesses.event_types[own[0] : own[-1]], weights, minlength=K)
+    return result
+
+
+def _fewest_families(posterior: Posterior) -> NDArray[np.float64]:
+    """The fewest effective families of a segment with missing events, or of any where there is none, [N]."""
+    observed, guesses = posterior.observed, posterior.chosen
+    families = guesses.effective_families
+    kept = ~np.isnan(families)
+    missing = np.zeros(families.shape, dtype=bool)
+    missing[kept] = guesses.expected_counts(observed).sum(1) > 0.1
+    missing[~missing.any(1)] = True
+    return np.where(kept & missing, families, np.inf).min(1, initial=np.inf)
+
+
+def _check(check: Any) -> dict[str, Any] | None:
+    """The tables of a check that was given, or kept with the posterior; one that is damaged is left out."""
+    if check is None:
+        return None
+    try:
+        return clean_check(check.to_dict() if hasattr(check, "to_dict") else check)
+    except ValueError as error:
+        raise DataError(
+            f"the check cannot be shown: {error}", remedy="give what rd.check returns, or leave it out"
+        ) from error
+
+
+def _facts(posterior: Posterior) -> list[tuple[str, str]]:
+    """How it was made, in words, as far as it is known."""
+    names = {
+        "command": "command",
+        "file": "observed events",
+        "model": "model",
+        "missing": "what goes missing",
+        "proposal": "proposal",
+        "engine": "engine",
+        "resampling": "resampling",
+        "seed": "seed",
+        "versions": "versions",
+    }
+    made = [(names[key], str(posterior.about[key])[:2000]) for key in names if posterior.about.get(key) is not None]
+    islands = posterior.full.islands
+    return [*made, ("particles", f"{posterior.num_particles:,} for each stream, in {islands} independent runs")]

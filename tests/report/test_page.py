@@ -1,0 +1,135 @@
+"""What is packed into a page is what the posterior says, and no text in it can be anything but text."""
+
+from __future__ import annotations
+
+import base64
+import gzip
+import json
+import re
+import string
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import retrodict as rd
+from retrodict.report.page.pack import pack, quantum
+from tests.report.examples import HOSTILE, MISSING, MODEL, NEW_YORK, imputed, poisson, streams
+
+
+def unpack(text: str):
+    return json.loads(gzip.decompress(base64.b64decode(text)))
+
+
+def read(path) -> tuple[dict, list[dict]]:
+    """The index of a page and what it says of each stream."""
+    parts = dict(re.findall(r'<script type="text/plain" id="([\w-]+)">([^<]*)</script>', path.read_text("utf-8")))
+    index = unpack(parts.pop("index"))
+    assert len(parts) == len(index["blocks"])
+    return index, [row for number in range(len(parts)) for row in unpack(parts[f"block-{number}"])]
+
+
+@given(st.text() | st.recursive(st.integers() | st.text(), lambda inner: st.lists(inner)))
+@settings(max_examples=30, deadline=None)
+def test_packed_values_come_back_and_hold_no_mark_of_html(value):
+    text = pack(value)
+    assert set(text) <= set(string.ascii_letters + string.digits + "+/=")
+    assert unpack(text) == value
+
+
+@pytest.mark.parametrize("axis", [None, NEW_YORK], ids=["numbers", "dates"])
+def test_times_come_back_to_a_ten_millionth_of_the_stream(tmp_path, axis):
+    made, hidden = imputed(streams(6, axis=axis))
+    index, rows = read(made.report(tmp_path / "page.html", costs=[0.5, 2.0], truth=hidden))
+    for cost, answer in enumerate((0.5, 2.0)):
+        decoded = made.consensus(answer)
+        assert index["answers"][cost]["events"] == decoded.lengths.tolist()
+        for i, row in enumerate(rows):
+            differences, types, chance, before, after = row["a"][cost]
+            times = made.observed.starts[i] + np.cumsum(differences) * row["q"]
+            np.testing.assert_allclose(times, decoded[i].times, atol=row["q"])
+            np.testing.assert_allclose(times - np.array(before) * row["q"], decoded[i].columns["earliest"], atol=2e-6)
+            np.testing.assert_allclose(times + np.array(after) * row["q"], decoded[i].columns["latest"], atol=2e-6)
+            np.testing.assert_allclose(np.array(chance) / 1000, decoded[i].columns["probability"], atol=6e-4)
+            assert types == decoded[i].types.tolist()
+    for i, row in enumerate(rows):
+        assert row["q"] <= made.observed.durations[i] * 1e-7
+        np.testing.assert_allclose(np.cumsum(row["o"][0]) * row["q"], made.observed[i].times, atol=row["q"])
+        np.testing.assert_allclose(np.cumsum(row["t"][0]) * row["q"], hidden[i].times, atol=row["q"])
+        assert len(row["d"]) == 20
+        assert len(row["f"]) == len(made.observed[i]) + 1
+        assert row["e"]["0"] == pytest.approx(made.expected_count(0)[i], abs=1e-3)
+
+
+@given(st.floats(1e-300, 1e300))
+def test_a_quantum_is_a_ten_millionth_or_less_and_not_much_less(span):
+    assert 0.99e-8 * span <= quantum(span) <= 1.01e-7 * span
+
+
+def test_no_name_is_in_the_file_as_it_is(tmp_path):
+    made, _ = imputed(streams(len(HOSTILE), ids=list(HOSTILE), types=list(HOSTILE[:2])))
+    made.about |= {"command": HOSTILE[0]}
+    text = made.report(tmp_path / "page.html", title=HOSTILE[1]).read_text(encoding="utf-8")
+    assert "window.hacked" not in text.replace("&lt;img src=x onerror=window.hacked=1&gt;", "")
+    assert text.count("<script") == text.count("</script>") == 2 + len(read(tmp_path / "page.html")[0]["blocks"])
+
+
+@pytest.mark.filterwarnings("ignore::retrodict.errors.DataNotice")  # what EasyTPP's format does not tell
+@pytest.mark.parametrize("suffix", ["csv", "parquet", "jsonl", "json", "csv.gz"])
+def test_every_format_read_can_be_reported(tmp_path, suffix):
+    complete = streams(4, axis=None if suffix == "json" else NEW_YORK)
+    rd.write_events(MISSING.censor(complete)[0], tmp_path / f"observed.{suffix}")
+    observed = rd.read_events(tmp_path / f"observed.{suffix}")
+    types = list(observed.types)
+    proposal = rd.Filtering(rd.Poisson([0.4] * len(types)), rd.ByType(0.5))
+    index, rows = read(rd.impute(observed, proposal, particles=10).report(tmp_path / "page.html"))
+    assert index["types"] == types
+    assert index["streams"]["id"] == [str(name) for name in observed.ids]
+    assert [len(row["o"][0]) for row in rows] == observed.lengths.tolist()
+
+
+def test_what_is_saved_says_how_it_was_made(tmp_path):
+    made, _ = imputed(streams(3))
+    made.save(tmp_path / "draws")
+    again = rd.load_posterior(tmp_path / "draws")
+    assert again.about == made.about
+    index, rows = read(again.report(tmp_path / "again.html"))
+    facts = dict(index["facts"])
+    assert facts["what goes missing"].startswith("ByType") or "1" in facts["what goes missing"]
+    assert (facts["seed"], facts["proposal"]) == ("0", "filtering")
+    assert rd.__version__ in facts["versions"]
+    assert (index, rows) == read(made.report(tmp_path / "page.html"))
+
+
+@pytest.mark.filterwarnings("ignore::retrodict.errors.SuspicionNotice")
+def test_impossible_and_surprising_streams_are_doubted(tmp_path):
+    """A type that is always missing was observed; and a stream is nearly empty for a hundred times as long."""
+    usual = [rd.EventStream([1.0 + i / 100, 5.0], [1, 1], end=10.0, id=i) for i in range(30)]
+    odd = rd.EventStream([400.0], [1], end=1000.0, id="odd")
+    never = rd.EventStream([3.0], [0], end=10.0, id="never")
+    made = rd.impute(rd.StreamSet([*usual, odd, never], types=["a", "b"]), rd.Filtering(MODEL, MISSING), particles=20)
+    index, _ = read(made.report(tmp_path / "page.html"))
+    names = [doubt["name"] for doubt in index["doubts"]]
+    doubts = dict(zip(index["streams"]["id"], index["streams"]["doubts"], strict=True))
+    assert doubts["never"] & 1 << names.index("no probability")
+    assert doubts["odd"] & 1 << names.index("surprising")
+    assert index["streams"]["surprise"][-1] is None
+    assert any("never" in text for text in index["warnings"])
+
+
+def test_what_cannot_be_reported_is_refused_in_words(tmp_path):
+    made, hidden = imputed(streams(3))
+    with pytest.raises(rd.DataError, match="no streams to show"):
+        poisson([1.0], []).report(tmp_path / "page.html")
+    with pytest.raises(rd.ModelError, match="positive"):
+        made.report(tmp_path / "page.html", costs=[1.0, -1.0])
+    with pytest.raises(rd.DataError, match="dates as times, the imputed streams numbers"):
+        made.report(tmp_path / "page.html", truth=hidden.replace(axis=NEW_YORK))
+    with pytest.raises(rd.DataError, match="the truth has this stream"):
+        made.report(tmp_path / "page.html", truth=streams(4))
+    with pytest.raises(rd.DataError, match="check cannot be shown"):
+        made.report(tmp_path / "page.html", check={"verdict": "fine"})
+    with pytest.raises(rd.WriteError):
+        made.report(tmp_path / "nowhere" / "page.html")
+    assert not list(tmp_path.iterdir())

@@ -1,0 +1,258 @@
+"""The page in a real browser: it shows what the posterior says, by mouse, by keyboard and to screen readers."""
+
+from __future__ import annotations
+
+import re
+
+import numpy as np
+import pytest
+
+import retrodict as rd
+from tests.report.examples import HOSTILE, NEW_YORK, imputed, poisson, streams
+
+COSTS = [0.25, 1.0, 4.0]
+
+
+@pytest.fixture(scope="module")
+def posterior():
+    return imputed(streams(30, axis=NEW_YORK))
+
+
+@pytest.fixture(scope="module")
+def path(posterior, tmp_path_factory):
+    made, hidden = posterior
+    return made.report(tmp_path_factory.mktemp("page") / "page.html", cost=1.0, costs=COSTS, truth=hidden)
+
+
+def rows(page) -> list[str]:
+    """The names of the streams that the list shows, in order."""
+    found = page.eval_on_selector_all(".row", "rows => rows.map(r => [parseFloat(r.style.top), r.title])")
+    return [name for _, name in sorted(found)]
+
+
+def axis_labels(page) -> list[str]:
+    texts = page.eval_on_selector_all("#timeline svg > g:first-child text", "texts => texts.map(t => t.textContent)")
+    return list(texts)
+
+
+def test_the_slider_switches_between_the_decodes(visit, path, posterior):
+    page = visit(path)
+    slider = page.locator("#slider")
+    slider.focus()
+    page.keyboard.press("Home")
+    for cost in COSTS:
+        decoded = posterior[0].consensus(cost)
+        page.wait_for_function("n => document.querySelectorAll('#timeline .guess').length === n", arg=len(decoded[0]))
+        assert f"{decoded.num_events} event" in slider.get_attribute("aria-valuetext")
+        assert f"{cost:g} hour" in page.inner_text("#cost-words")
+        by_type = page.inner_text("#types tbody tr:first-child").split("\t")
+        assert by_type[0] == "call"
+        assert int(by_type[3]) == decoded.num_events
+        page.keyboard.press("ArrowRight")
+    assert len({posterior[0].consensus(cost).num_events for cost in COSTS}) == 3
+
+
+def test_search_sort_and_what_is_doubtful(visit, path, posterior):
+    made = posterior[0]
+    page = visit(path)
+    page.fill("#search", "CAB-1")
+    assert rows(page) == ["cab-1", *(f"cab-{i}" for i in range(10, 20))]
+    assert page.inner_text("#found") == "11 streams of 30"
+    page.fill("#search", "nobody")
+    assert rows(page) == []
+    page.fill("#search", "")
+    page.select_option("#sort", "expected")
+    expected = made.expected_count()
+    assert rows(page)[:3] == [f"cab-{i}" for i in sorted(range(30), key=lambda i: (-expected[i], i))[:3]]
+    page.click("#direction")
+    assert rows(page)[0] == f"cab-{expected.argmin()}"
+    page.select_option("#sort", "surprise")
+    score = made.log_evidence / made.observed.lengths.clip(min=1)
+    assert rows(page)[0] == f"cab-{score.argmin()}"
+    page.select_option("#sort", "families")
+    families = [float(re.search(r"([\d.]+) families", text)[1]) for text in page.locator(".row").all_inner_texts()]
+    assert page.inner_text("#direction") == "Lowest first"
+    assert len(families) > 8
+    page.check("#doubtful")
+    doubtful = int(page.inner_text("#tiles div:last-child dd"))
+    assert page.inner_text("#found").startswith(f"{doubtful} stream")
+
+
+def test_an_event_hovered_over_says_what_it_is(visit, path, posterior):
+    page = visit(path)
+    dot = page.locator("#timeline .guess").first
+    dot.scroll_into_view_if_needed()
+    box = dot.bounding_box()
+    page.mouse.move(box["x"] + box["width"] / 2, box["y"] + box["height"] / 2)
+    said = page.inner_text(".tip")
+    event = posterior[0].consensus(1.0)[0]
+    assert f"probability {event.columns['probability'][0]:.2f}" in said
+    assert said.startswith("call, imputed: 2013-03-")
+    page.mouse.move(2, 2)
+    assert page.locator(".tip").is_hidden()
+
+
+def test_zoom_by_button_wheel_key_and_drag(visit, path):
+    page = visit(path)
+    whole = axis_labels(page)
+    page.get_by_role("button", name="Zoom in").click()
+    zoomed = axis_labels(page)
+    assert zoomed != whole
+    page.get_by_role("button", name="Zoom out").click()
+    assert axis_labels(page) == whole
+    timeline = page.locator("#timeline")
+    box = timeline.bounding_box()
+    page.mouse.move(box["x"] + 200, box["y"] + 40)
+    page.keyboard.down("Control")
+    for _ in range(4):
+        page.mouse.wheel(0, -200)
+    page.keyboard.up("Control")
+    page.wait_for_function("() => document.querySelector('#timeline').classList.contains('zoomed')")
+    before = axis_labels(page)
+    page.mouse.move(box["x"] + 200, box["y"] + 40)
+    page.mouse.down()
+    page.mouse.move(box["x"] - 400, box["y"] + 40, steps=4)
+    page.mouse.up()
+    assert axis_labels(page) != before
+    timeline.focus()
+    page.keyboard.press("0")
+    assert axis_labels(page) == whole
+    page.keyboard.press("+")
+    assert axis_labels(page) == zoomed
+
+
+def test_everything_can_be_reached_and_seen_by_keyboard(visit, path):
+    page = visit(path)
+    reached = []
+    while True:
+        page.keyboard.press("Tab")
+        name, outline = page.evaluate(
+            "(() => { const e = document.activeElement, s = getComputedStyle(e);"
+            " return [e === document.body ? '' : e.id || e.textContent,"
+            " parseFloat(s.outlineWidth) * (s.outlineStyle !== 'none')]; })()"
+        )
+        if not name:
+            break
+        assert outline >= 1, name
+        reached.append(name)
+    assert len(reached) == len(set(reached)) + 1  # two charts have numbers to unfold
+    order = ["Skip to the streams", "theme", "slider", "search", "sort", "direction", "doubtful", "list", "Zoom in"]
+    assert reached[: len(order)] == order
+    assert reached.index("timeline") < reached.index("Events as a table")
+    page.locator("#list").focus()
+    page.keyboard.press("ArrowDown")
+    page.keyboard.press("ArrowDown")
+    page.wait_for_function("() => document.querySelector('#stream-name').textContent === 'Stream cab-2'")
+    active = page.get_attribute("#list", "aria-activedescendant")
+    assert page.get_attribute(f"#{active}", "aria-selected") == "true"
+    page.keyboard.press("End")
+    page.wait_for_function("() => document.querySelector('#stream-name').textContent === 'Stream cab-29'")
+    page.locator("#timeline").focus()
+    page.keyboard.press("ArrowRight")
+    assert re.match(r"1 of \d+: ", page.inner_text("#said"))
+
+
+def test_the_table_says_all_that_the_timeline_shows(visit, path, posterior):
+    """In local time: clocks in New York went from 02:00 to 03:00 on 10 March 2013, which is 07:00 UTC."""
+    made, hidden = posterior
+    page = visit(path)
+    page.get_by_text("Events as a table").click()
+    table = [row.split("\t") for row in page.locator("#table tbody tr").all_inner_texts()]
+    decoded = made.consensus(1.0)[0]
+    kinds = [row[2] for row in table]
+    assert (kinds.count("observed"), kinds.count("imputed"), kinds.count("really missing")) == (
+        len(made.observed[0]),
+        len(decoded),
+        len(hidden[0]),
+    )
+    observed = [row[0][:19] for row in table if row[2] == "observed"]
+    assert observed == [made.observed.axis.label(round(t * 3600e3) / 3600e3) for t in made.observed[0].times]
+    sure = [float(row[3]) for row in table if row[2] == "imputed"]
+    assert sure == pytest.approx(decoded.columns["probability"], abs=0.006)
+    assert "2013-03-09 19:00:00 to 2013-03-10 06:00:00" in page.inner_text("#detail")  # ten hours, one skipped
+
+
+@pytest.mark.parametrize(("width", "scheme"), [(1280, "light"), (1280, "dark"), (390, "light"), (390, "dark")])
+def test_axe_finds_nothing_serious(visit, path, axe, width, scheme):
+    page = visit(path, width, scheme)
+    for fold in page.locator("summary").all():
+        fold.click()
+    page.evaluate(axe)
+    found = page.evaluate("axe.run().then(result => result.violations.map(v => [v.impact, v.id, v.nodes[0].html]))")
+    assert [each for each in found if each[0] in ("serious", "critical")] == []
+    assert page.evaluate("document.documentElement.scrollWidth") <= width
+
+
+def test_light_and_dark_follow_the_system_and_the_button(visit, path):
+    def ground(page) -> int:
+        colour = page.evaluate("getComputedStyle(document.body).backgroundColor")
+        return sum(map(int, re.findall(r"\d+", colour)[:3]))
+
+    light, dark = visit(path), visit(path, scheme="dark")
+    assert ground(light) > 600
+    assert ground(dark) < 150
+    light.click("#theme")
+    assert ground(light) == ground(dark)
+    assert light.inner_text("#theme") == "Light colours"
+
+
+def test_hostile_names_are_but_text(visit, tmp_path):
+    types = [HOSTILE[0], HOSTILE[1] + "\n"]
+    made, hidden = imputed(streams(len(HOSTILE), ids=list(HOSTILE), types=types))
+    made.about |= {"command": HOSTILE[0], "missing": HOSTILE[2]}
+    path = made.report(tmp_path / "page.html", truth=hidden, title=HOSTILE[0] + HOSTILE[3].replace("\x00", ""))
+    assert "window.hacked" not in path.read_text(encoding="utf-8").split("<h1>")[1].split("</h1>")[1]
+    page = visit(path)
+    page.get_by_text("Events as a table").click()
+    page.locator("#list").focus()
+    for name in HOSTILE:
+        shown = name if len(name) <= 400 else name[:399] + "…"
+        page.wait_for_function("n => document.querySelector('#stream-name').textContent === 'Stream ' + n", arg=shown)
+        page.keyboard.press("ArrowDown")
+    assert page.evaluate("window.hacked") is None
+    assert page.locator("img, #timeline script, #list script").count() == 0
+    assert HOSTILE[0] in page.inner_text("#types")
+
+
+def test_two_thousand_streams_are_listed_with_few_elements(visit, tmp_path):
+    made = poisson([0.3], [rd.EventStream([0.5], [0], end=2.0, id=f"s{i}") for i in range(2000)])
+    page = visit(made.report(tmp_path / "page.html"))
+    assert page.locator(".row").count() < 40
+    page.locator("#list").focus()
+    page.keyboard.press("End")
+    page.wait_for_function("() => document.querySelector('#stream-name').textContent === 'Stream s1999'")
+    assert page.locator(".row").count() < 40
+    page.fill("#search", "s1234")
+    assert rows(page) == ["s1234"]
+
+
+def test_odd_streams_are_shown(visit, tmp_path):
+    """An empty one, one of no length, one without missing events, sixty types."""
+    many = [f"type-{k}" for k in range(60)]
+    busy = rd.EventStream(np.sort(np.random.default_rng(0).uniform(0, 6, 60)), range(60), end=6.0, id="busy")
+    odd = [rd.EventStream([], [], end=5.0, id="empty"), rd.EventStream([], [], 1.0, 1.0, id="short"), busy]
+    page = visit(poisson([0.3] * 60, odd, many).report(tmp_path / "many.html"))
+    page.locator("#list").focus()
+    page.keyboard.press("End")
+    page.wait_for_function("() => document.querySelectorAll('#timeline text.type').length === 60")
+    complete = visit(poisson([0.3], odd[:2], missing=0.0).report(tmp_path / "none.html"))
+    assert complete.locator("#timeline .guess").count() == 0
+    assert "0 events imputed" in complete.inner_text("#cost-words")
+
+
+def test_the_check_is_drawn_with_its_numbers(visit, tmp_path):
+    missing = rd.ByType([0.5, 0.3])
+    complete = streams(12)
+    found = rd.check(rd.Filtering(MODEL_TWO, missing), complete, particles=20)
+    observed, _ = missing.censor(complete)
+    made = rd.impute(observed, rd.Filtering(MODEL_TWO, missing), particles=20)
+    page = visit(made.report(tmp_path / "page.html", check=found))
+    assert page.inner_text("#verdict") == found.verdict
+    assert page.locator("#check-charts figure").count() == 5
+    share = found.to_dict()["ranks"]["by type"]
+    page.locator("#check-charts figure").nth(1).locator("summary").click()
+    shown = page.locator("#check-charts figure").nth(1).locator("tbody td").all_inner_texts()
+    assert [float(text) for text in shown] == pytest.approx(share, abs=1e-3)
+
+
+MODEL_TWO = rd.Poisson([0.5, 0.4])

@@ -1,0 +1,135 @@
+"""The pictures show what there is: every kind of mark, dates on the axis, in the formats a user may ask for."""
+
+from __future__ import annotations
+
+import json
+import re
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import retrodict as rd
+from retrodict.report import style
+from retrodict.report.check_picture import draw_check
+from retrodict.report.check_tables import clean_check, read_check
+from retrodict.report.curves import draw_training, read_metrics
+from tests.report.examples import HOSTILE, NEW_YORK, imputed, poisson, streams
+
+
+@pytest.fixture(scope="module")
+def made():
+    return imputed(streams(8, axis=NEW_YORK))
+
+
+def texts(figure) -> str:
+    from matplotlib.text import Text
+
+    figure.canvas.draw()
+    return " | ".join(text.get_text() for text in figure.findobj(Text))
+
+
+@pytest.mark.parametrize("suffix", ["png", "svg", "pdf", "PNG"])
+def test_a_stream_is_drawn_with_every_mark(made, tmp_path, suffix):
+    posterior, hidden = made
+    file = tmp_path / f"picture.{suffix}"
+    posterior.plot(1, file, cost=1.0, truth=hidden, title="a stream")
+    if suffix == "svg":
+        text = file.read_text()
+        for mark in (style.OBSERVED, style.IMPUTED, style.TRUTH):
+            assert mark in text
+    elif suffix.lower() == "png":
+        from matplotlib.image import imread
+
+        pixels = imread(file, format="png")[..., :3]
+        assert pixels.shape[1] > 1000
+        assert np.abs(pixels - 1).sum(-1).max() > 1
+
+
+def test_the_answer_drawn_is_the_consensus_and_has_its_probabilities(made):
+    posterior, hidden = made
+    decoded = posterior.consensus(1.0)
+    for i in (0, 5):
+        assert posterior.consensus(1.0, which=np.array([i]))[0] == decoded[i]
+    said = texts(posterior.plot(5, cost=1.0, truth=hidden))
+    for chance in decoded[5].columns["probability"]:
+        assert f"{chance:.2f}" in said
+    for word in ("observed", "imputed", "90 % interval", "truth", "20 draws", "effective", "America/New_York"):
+        assert word in said
+    assert re.search(r"\d\d:00", said)  # hours of the day
+
+
+def test_odd_streams_and_names_are_drawn():
+    odd = [rd.EventStream([], [], end=5.0, id=HOSTILE[4]), rd.EventStream([], [], 1.0, 1.0, id=HOSTILE[3])]
+    posterior = poisson([0.3] * 60, odd, [*HOSTILE[:6], *map(str, range(54))])
+    for i in (0, 1, -1):
+        assert texts(posterior.plot(i))
+    assert "20 draws" not in texts(poisson([0.3], odd, missing=0.0).plot(0))
+    with pytest.raises(rd.DataError, match="no stream number 2"):
+        posterior.plot(2)
+    with pytest.raises(rd.WriteError, match=r"cannot be written as '\.bmp'"):
+        posterior.plot(0, "picture.bmp")
+
+
+def test_the_trade_off_has_a_point_for_each_cost_and_the_distance_to_the_truth(made, tmp_path):
+    posterior, hidden = made
+    left, right = posterior.plot_tradeoff(tmp_path / "a.png", costs=[0.5, 1.0, 2.0], truth=hidden).axes
+    events = [posterior.consensus(cost).num_events for cost in (0.5, 1.0, 2.0)]
+    assert right.lines[0].get_ydata() == pytest.approx(events)
+    risk, distance = (line.get_ydata() for line in left.lines[1:])
+    assert (np.diff(risk) <= 0.02).all()
+    expected = rd.score(hidden, posterior.consensus(1.0), [1.0], 1.0).transport[0].distance.sum()
+    assert distance[1] == pytest.approx(expected / hidden.num_events, rel=1e-6)
+
+
+def test_training_curves_are_those_of_the_fit(tmp_path):
+    rd.fit(rd.Poisson, streams(10), epochs=3, directory=tmp_path, progress=False)
+    columns = read_metrics(tmp_path)
+    axes = draw_training({"model": columns}).axes[0]
+    assert axes.lines[1].get_xdata() == pytest.approx([1, 2, 3][: len(columns["epoch"])])
+    assert axes.lines[1].get_ydata() == pytest.approx(columns["dev_loss"])
+    for wrong in ("", "a,b\n1,2\n", "epoch,dev_loss\n1,x\n", "epoch,dev_loss\n1,2,3\n"):
+        (tmp_path / "metrics.csv").write_text(wrong)
+        with pytest.raises(rd.DataError, match="record of a fit"):
+            read_metrics(tmp_path)
+
+
+@pytest.fixture(scope="module")
+def checked() -> dict:
+    missing = rd.ByType([0.5, 0.3])
+    return rd.check(rd.Filtering(rd.Poisson([0.5, 0.4]), missing), streams(8), particles=20).to_dict()
+
+
+def test_a_check_that_was_kept_is_drawn_like_the_one_that_was_made(checked, tmp_path):
+    (tmp_path / "check.json").write_text(json.dumps(checked))
+    kept = read_check(tmp_path / "check.json")
+    assert texts(draw_check(kept)) == texts(draw_check(checked))
+
+
+def places(value, path=()):
+    yield path
+    items = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    for key, item in items:
+        yield from places(item, (*path, key))
+
+
+@given(data=st.data(), junk=st.none() | st.text() | st.floats() | st.booleans() | st.lists(st.integers(), max_size=2))
+@settings(max_examples=100, deadline=None)
+def test_a_damaged_check_is_refused_or_can_be_shown(checked, data, junk):
+    damaged = json.loads(json.dumps(checked))
+    path = data.draw(st.sampled_from(sorted(places(damaged), key=str)))
+    if not path:
+        damaged = junk
+    else:
+        inner = damaged
+        for key in path[:-1]:
+            inner = inner[key]
+        inner[path[-1]] = junk
+    try:
+        clean = clean_check(damaged)
+    except ValueError:
+        return
+    json.dumps(clean, allow_nan=False)
+    if path and path[0] != "findings" and data.draw(st.integers(0, 9)) == 0:  # drawing is slow
+        draw_check(clean)
