@@ -2,7 +2,6 @@
 
 import retrodict as rd
 from retrodict.datasets import flights_demo, flights_sample
-from retrodict.report.picture import draw_imputation
 
 # 900 streams of flights and a smoother that was trained on most of them come with the package.
 _, _, test = flights_demo.sample_splits(flights_sample())
@@ -18,5 +17,5 @@ distance = sum(rd.transport(a, b, cost=1.0).distance for a, b in zip(answer, hid
 print(f"{posterior.expected_count().sum():.0f} departures are expected to be missing, {hidden.num_events} are")
 print(f"distance to the truth: {distance:.0f} hours; predicting nothing would be {hidden.num_events:.0f}")
 
-draw_imputation(posterior, answer[2], 2, "flights.png", truth=hidden[2], title=f"aircraft {observed.ids[2]}")
+posterior.plot(2, "flights.png", cost=1.0, truth=hidden)
 print("wrote flights.png")
