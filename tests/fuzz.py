@@ -54,8 +54,9 @@ b,2013-01-01T10:00:00Z,u,2013-01-01T00:00:00Z,2013-01-02T00:00:00Z,x
 """
 LOG = """<?xml version="1.0" encoding="UTF-8"?>
 <log xes.version="1.0" xmlns="http://www.xes-standard.org/"><extension name="Time" prefix="time" uri="x"/>
-<trace><string key="concept:name" value="1"/><event><string key="concept:name" value="u"/><string key="lifecycle:transition"
-value="start"/><date key="time:timestamp" value="2013-01-01T08:00:00+01:00"/><int key="n" value="3"/></event><event>
+<trace><string key="concept:name" value="1"/><event><string key="concept:name" value="u"/><string
+key="lifecycle:transition" value="start"/><date
+key="time:timestamp" value="2013-01-01T08:00:00+01:00"/><int key="n" value="3"/></event><event>
 <string key="concept:name" value="v"><list key="x"><values/></list></string><date key="time:timestamp"
 value="2013-01-01T09:00:00.5+01:00"/><boolean key="b" value="true"/></event></trace><trace/></log>"""
 MECHANISMS = [
@@ -73,7 +74,8 @@ TOKENS = [
     b"'", b'"', b",", b":", b"\n", b"\0", b"\xff\xfe", b"\\ud800", b"*a", b"&a ", b"!!python/object:os.system ",
     b"!!int x", b"9" * 20, b"9" * 400, b"9" * 5000, b"[" * 50, b"[" * 3000, b"1.5", b"2013-01-01", b"99999-01-01",
     b"0001-01-01T00:00:00Z", b"u", b"day", b"\x80\x04", b"cnumpy\nndarray\n", b"cnumpy\ndtype\n(S'O'\ntR", b"\x8a\xff",
-    b"\x8e\xff\xff\xff\xff\xff\xff\xff\x7f", b"<!DOCTYPE log []>", b"&e;", b"<event>", b"</trace>", b"<trace/>", b"<string",
+    b"\x8e\xff\xff\xff\xff\xff\xff\xff\x7f", b"<!DOCTYPE log []>", b"&e;", b"<event>", b"</trace>", b"<trace/>",
+    b"<string",
 ]  # fmt: skip
 VALUES: list[Any] = [
     None, True, -1, 0, 1, 2, 10**9, 10**30, 10**400, 1e308, -1.5, float("nan"), float("inf"), "", "x", "day", "\ud800",

@@ -43,24 +43,12 @@ def text(path) -> None:
 
 
 def lists(path) -> None:
-    """A stream of a billion events in a small file of EasyTPP records: one value, repeated."""
+    """120 million events in a small file of EasyTPP records: one value, repeated."""
     zeros = pa.LargeListArray.from_arrays([0, 5_000_000], pa.array(np.zeros(5_000_000)))
-    part = pa.table({"time_since_start": zeros, "type_event": zeros})
+    part = pa.table({"time_since_start": zeros})
     with pq.ParquetWriter(path, part.schema, compression="zstd") as writer:
-        for _ in range(400):
+        for _ in range(24):
             writer.write_table(part)
-
-
-def shards(path) -> None:
-    """A data set whose second shard claims 120 million rows."""
-    (path / "data").mkdir(parents=True)
-    moment = pa.array(np.zeros(1_000_000, np.int64)).cast(pa.timestamp("us"))
-    code = pa.DictionaryArray.from_arrays(np.zeros(1_000_000, np.int32), ["HR"]).cast(pa.string())
-    part = pa.table({"subject_id": np.zeros(1_000_000, np.int64), "time": moment, "code": code})
-    for name, number in (("0", 1), ("1", 120)):
-        with pq.ParquetWriter(path / "data" / f"{name}.parquet", part.schema, compression="zstd") as writer:
-            for _ in range(number):
-                writer.write_table(part)
 
 
 BOMBS = {
@@ -79,7 +67,6 @@ BOMBS = {
     ),
     "deep.xes": lambda path: path.write_text("<log><trace>" + '<string key="a" value="b">' * 400_000),
     "lists.parquet": lists,
-    "shards.meds": shards,
     "rows.parquet": rows,
     "text.parquet": text,
     "a.yaml": lambda path: path.write_text(

@@ -15,7 +15,7 @@ from typer.testing import CliRunner
 
 import retrodict as rd
 from retrodict.cli import app
-from retrodict.errors import DataError, DataNotice, WriteError
+from retrodict.errors import DataError, DataNotice, LimitError, WriteError
 from tests.events.test_round_trips import stream_sets
 
 SCHEMA = pa.schema(
@@ -193,6 +193,11 @@ def test_what_is_no_shard_is_refused(folder, tmp_path):
     numbers = rd.StreamSet([rd.EventStream([1.0], [0], end=2.0)])
     with pytest.raises(DataError, match=r"plain numbers.*MEDS has dates"):
         rd.write_events(numbers, tmp_path / "numbers")
+
+
+def test_rows_are_counted_over_all_shards(folder):
+    with rd.limits(rows=9), pytest.raises(LimitError, match=r"the shards have 10 rows or more.*limits\(rows=10\)"):
+        read(folder)
 
 
 def test_a_name_from_a_damaged_file_cannot_leave_the_folder(folder, tmp_path):

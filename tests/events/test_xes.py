@@ -116,7 +116,7 @@ def test_the_user_chooses_transitions(path):
     assert read(path, lifecycle="transition").types == ("check+COMPLETE", "check+start", "register+complete")
     assert read(path, lifecycle="all").lengths.tolist() == [3, 0, 0]
     assert read(path, lifecycle="complete").lengths.tolist() == [2, 0, 0]
-    with pytest.raises(DataError, match="lifecycle= is 'start'.*complete, transition, all"):
+    with pytest.raises(DataError, match=r"lifecycle= is 'start'.*complete, transition, all"):
         read(path, lifecycle="start")
     path.write_text(LOG.replace("COMPLETE", "abort"), encoding="utf-8")
     assert read(path, lifecycle="complete").types == ("register",)

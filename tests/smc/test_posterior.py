@@ -170,7 +170,7 @@ def test_arviz_gets_counts_and_times_of_every_draw(posterior, version, monkeypat
         monkeypatch.setitem(sys.modules, "arviz", None)
     data = posterior.to_arviz(draws=4000, seed=1)
     assert type(data).__name__ == ("InferenceData" if version == "arviz" and sys.version_info < (3, 12) else "DataTree")
-    assert data.posterior.attrs["particles"] == posterior.num_particles
+    assert data.attrs["particles"] == posterior.num_particles
     assert list(data.posterior["count"].dims) == ["chain", "draw", "stream", "type"]
     assert data.posterior["count"].shape == (1, 4000, 2, 2)
     mean = data.posterior["count"].mean(("chain", "draw"))
