@@ -1,0 +1,105 @@
+"""``impute --report``, ``report`` and ``plot``, as a user runs them."""
+
+from __future__ import annotations
+
+import json
+
+import pandas as pd
+import pytest
+from matplotlib.image import imread
+from typer.testing import CliRunner
+
+import retrodict as rd
+from retrodict.cli import app
+from retrodict.cli.kept_check import KEPT
+from tests.report.examples import NEW_YORK, streams
+from tests.report.test_page import read
+
+COLUMNS = ["--stream", "driver", "--time", "when", "--type", "what", "--start", "begin", "--end", "stop"]
+COLUMNS += ["--timezone", "America/New_York"]
+pytestmark = pytest.mark.filterwarnings("ignore::retrodict.errors.SuspicionNotice")
+
+
+def run(*words: object):
+    return CliRunner(env={"COLUMNS": "200"}).invoke(app, [str(word) for word in words])
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    """A model with its check, an incomplete table, what is missing from it, and what was imputed with a page."""
+    folder = tmp_path_factory.mktemp("report")
+    complete = streams(10, axis=NEW_YORK)
+    model = rd.fit(rd.Poisson, complete, epochs=2, directory=folder / "model", progress=False)
+    missing = rd.ByType([0.5, 0.0])
+    rd.check(rd.Filtering(model, missing), complete, particles=20).to_json(folder / "model" / KEPT)
+    names = {"stream": "driver", "time": "when", "type": "what", "start": "begin", "end": "stop"}
+    for name, part in zip(("observed", "hidden"), missing.censor(complete), strict=True):
+        part.to_frame().rename(columns=names).to_csv(folder / f"{name}.csv", index=False)
+    page = ["--particles", 40, "--cost", 60, "--unit", "minute", "--report", folder / "page.html"]
+    done = run("impute", folder / "model", folder / "observed.csv", *COLUMNS, "-m", "call=0.5", "-o",
+               folder / "imputed.csv", *page)  # fmt: skip
+    assert done.exit_code == 0, done.output
+    assert "a page about 10 streams" in done.output
+    return folder
+
+
+def test_impute_makes_a_page_with_the_check_of_the_model_and_how_it_was_made(folder):
+    index, rows = read(folder / "page.html")
+    assert index["check"]["verdict"] == json.loads((folder / "model" / KEPT).read_text())["verdict"]
+    facts = dict(index["facts"])
+    assert facts["what goes missing"] == "call=0.5"
+    assert facts["observed events"].endswith("observed.csv")
+    assert facts["seed"] == "0"
+    assert index["axis"]["zone"] is not None
+    scale = index["axis"]["scale"]
+    assert [answer["cost"] * scale / 60 for answer in index["answers"]] == pytest.approx([15, 30, 60, 120, 240])
+    assert index["first"] == 2
+    assert len(rows) == 10
+
+
+def test_the_same_page_can_be_made_of_the_draws_with_the_truth(folder, tmp_path):
+    draws = folder / "imputed.csv.draws"
+    done = run("report", draws, "-o", tmp_path / "page.html", "--cost", 60, "--cost", 15, "--truth",
+               folder / "hidden.csv", "--title", "Cabs", *COLUMNS)  # fmt: skip
+    assert done.exit_code == 0, done.output
+    (index, rows), (first, others) = read(tmp_path / "page.html"), read(folder / "page.html")
+    assert index["check"] == first["check"]
+    assert index["facts"] == first["facts"]
+    assert index["title"] == "Cabs"
+    assert [row["a"] for row in rows] == [[row["a"][0], row["a"][2]] for row in others]
+    assert sum(len(row["t"][0]) for row in rows) == pd.read_csv(folder / "hidden.csv")["when"].notna().sum()
+
+
+@pytest.mark.parametrize(
+    "words",
+    [["imputed.csv.draws", "--id", "cab-3"], ["imputed.csv.draws", "--tradeoff"], ["model"], [f"model/{KEPT}"]],
+    ids=["a stream", "a trade-off", "a fit", "a check"],
+)
+def test_plot_draws_what_other_commands_wrote(folder, tmp_path, words):
+    done = run("plot", folder / words[0], *words[1:], "-o", tmp_path / "a.png")
+    assert done.exit_code == 0, done.output
+    assert imread(tmp_path / "a.png").std() > 0.02
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["report", "imputed.csv.draws", "-o", "page.txt"], "a page cannot be written as '.txt'"),
+        (["report", "model", "-o", "page.html"], "not a saved posterior"),
+        (["report", "imputed.csv.draws", "-o", "page.html", "--cost", "-1"], "must be a positive number"),
+        (["plot", "imputed.csv.draws", "--id", "nobody", "-o", "a.png"], "no stream 'nobody'; streams are 'cab-0'"),
+        (["plot", "model", "--id", "cab-1", "-o", "a.png"], "--id is for draws"),
+        (["plot", "nowhere", "-o", "a.png"], "neither draws nor the record of a fit"),
+        (["plot", "observed.json", "-o", "a.png"], "this is not a check"),
+        (["plot", "imputed.csv.draws", "-o", "a.jpg"], "cannot be written as '.jpg'"),
+        (["impute", "model", "observed.csv", "-o", "i.csv", "--report", "page.pdf"], "page cannot be written"),
+        (["impute", "model", "observed.csv", "-o", "i.html", "--report", "i.html"], "would replace this file"),
+    ],
+)
+def test_what_cannot_be_shown_is_refused_in_words(folder, monkeypatch, words, said):
+    monkeypatch.chdir(folder)
+    before = sorted(folder.iterdir())
+    done = run(*words)
+    assert done.exit_code != 0
+    assert said in str(done.exception)
+    assert sorted(folder.iterdir()) == before
