@@ -48,6 +48,12 @@ for name, streams in {"held-out": complete, "whole": complete, "patchy": observe
 SETUPS: dict[str, str] = {
     "README.md": _CSV,
     "docs/check.md": _MODEL,
+    "docs/datasets.md": """
+from retrodict.datasets import write_splits
+from retrodict.datasets.elevator import elevator
+write_splits(elevator(sizes=(3, 1, 1)), "elevator")
+del write_splits, elevator
+""",
     "docs/events.md": _IMPORTS + "streams = rd.simulate(rd.Poisson([0.7, 1.5, 0.3]), 3, end=10.0, seed=0)\n",
     "docs/imputation.md": _MISSING + "smoother = proposal\n",
     "docs/incomplete.md": _MODEL
