@@ -42,15 +42,6 @@ def text(path) -> None:
     pq.write_table(pa.table(columns), path, store_schema=False)
 
 
-def lists(path) -> None:
-    """120 million events in a small file of EasyTPP records: one value, repeated."""
-    zeros = pa.LargeListArray.from_arrays([0, 5_000_000], pa.array(np.zeros(5_000_000)))
-    part = pa.table({"time_since_start": zeros})
-    with pq.ParquetWriter(path, part.schema, compression="zstd") as writer:
-        for _ in range(24):
-            writer.write_table(part)
-
-
 BOMBS = {
     "a.csv.gz": lambda path: packed(path, b"stream,time,type\n", b"a,1.0,b\n", 1 << 30),
     "a.jsonl.gz": lambda path: packed(path, b'{"id": 1, "times": [', b"1,", 1 << 30),
@@ -66,7 +57,6 @@ BOMBS = {
         '<!DOCTYPE log [<!ENTITY x SYSTEM "file:///etc/passwd">]><log><trace><event>&x;</event></trace></log>'
     ),
     "deep.xes": lambda path: path.write_text("<log><trace>" + '<string key="a" value="b">' * 400_000),
-    "lists.parquet": lists,
     "rows.parquet": rows,
     "text.parquet": text,
     "a.yaml": lambda path: path.write_text(

@@ -3,7 +3,9 @@
 | file | idea |
 |---|---|
 | ``read``, ``write`` | choose the format, import it only then |
-| ``csv_file``, ``parquet_file``, ``jsonl``, ``easytpp``, ``pickles`` | one format each |
+| ``csv_file``, ``parquet_file``, ``jsonl``, ``easytpp``, ``pickles``, ``meds``, ``xes`` | one format each |
+| ``xes_text``, ``xes_out``, ``record_keys``, ``own_records``, ``record_tables`` | parts of XES and of EasyTPP |
+| ``known_layouts``, ``choose_events``, ``aside`` | tables known by their columns, in which some rows are no events |
 | ``tables`` | pandas, Polars and Arrow tables in and out |
 | ``long_table``, ``roles``, ``time_column``, ``arrow_columns`` | one row an event: columns, times, types, grouping |
 | ``records`` | one record a stream |

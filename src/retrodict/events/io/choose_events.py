@@ -129,18 +129,6 @@ def _plain(column: Any) -> pa.Array:
     return column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
 
 
-def name_and_transition(kind: str, lifecycle: str | None) -> tuple[str, str | None]:
-    """What an event of this type has for a name and for a transition.
-
-    >>> name_and_transition("check+start", "transition"), name_and_transition("check", "complete")
-    (('check', 'start'), ('check', 'complete'))
-    """
-    if lifecycle == "transition":
-        name, plus, step = kind.rpartition("+")
-        return (name, step) if plus else (kind, "complete")
-    return kind, "complete" if lifecycle == "complete" else None
-
-
 def missing_mask(column: pa.Array) -> Mask:
     """Which values are null, [R]."""
     return to_mask(column.is_null(nan_is_null=True))

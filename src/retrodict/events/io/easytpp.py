@@ -32,6 +32,7 @@ import numpy as np
 
 from retrodict.errors import DataError, show
 from retrodict.events.io.files import inner_suffix, read_text
+from retrodict.events.io.own_records import records_of, write_record_table
 from retrodict.events.io.record_keys import STANDARD, read_axis, read_cells, read_edge, to_plain, use_names
 from retrodict.events.io.records import (
     Record,
@@ -49,7 +50,6 @@ from retrodict.events.plain import parse_json
 from retrodict.events.stream_set import StreamSet
 from retrodict.events.time_axis import TimeAxis
 
-RECORDS = "time_since_start"  # the column by which a table of records is known
 _LISTS = ("time_since_start", "time_since_last_event", "type_event")
 _EVENT_KEYS = ("time_since_start", "type_event")
 
@@ -72,20 +72,13 @@ def from_easytpp(
 
 def to_easytpp(streams: StreamSet) -> list[dict[str, Any]]:
     """One record for each stream; times count from its start. Records that were read keep what they had."""
-    from retrodict.events.io.own_records import new_records, own_records
-
-    own = streams.source is not None and streams.source.kind == "records"
-    return list(own_records(streams) if own else new_records(streams))
+    return records_of(streams)
 
 
 def read_easytpp(path: Path, request: Request) -> StreamSet:
     """A stream set from a file of EasyTPP records, JSON or JSON Lines."""
     if inner_suffix(path) in (".jsonl", ".ndjson"):
         return from_records(read_lines(path, request), request)
-    if inner_suffix(path) in (".parquet", ".pq"):
-        from retrodict.events.io.parquet_file import read_parquet
-
-        return read_parquet(path, request)
     text = read_text(path)
     try:
         value = parse_json(text)
@@ -100,8 +93,6 @@ def read_easytpp(path: Path, request: Request) -> StreamSet:
 def write_easytpp(streams: StreamSet, file: BinaryIO, target: Path) -> None:
     """Write EasyTPP records into ``file``, which will become ``target``: JSON, JSON Lines or Parquet."""
     if inner_suffix(target) in (".parquet", ".pq"):
-        from retrodict.events.io.own_records import write_record_table
-
         return write_record_table(streams, file, target)
     records = to_easytpp(streams)
     try:

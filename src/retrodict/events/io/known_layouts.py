@@ -16,6 +16,7 @@ TRANSITION = "lifecycle:transition"
 MORE_NAMES = ("transition", "lifecycle", "library", "schema")  # what some sources name besides their columns
 XES_KEY, XES_TEXT = b"retrodict.xes", ("__xes_head", "__xes_event", "__xes_tail")  # the text of an event log
 LIFECYCLES = ("complete", "transition", "all")
+IMPUTED = "retrodict:imputed"  # the key of a log's attribute: events that are not marked as imputed were observed
 BOUNDS = {"start": "case:retrodict:start", "end": "case:retrodict:end"}  # of an event log that we wrote
 
 
@@ -64,3 +65,15 @@ def check_lifecycle(lifecycle: Any) -> str | None:
     if lifecycle is None or lifecycle in LIFECYCLES:
         return lifecycle
     raise DataError(f"lifecycle= is {lifecycle!r}", remedy=f"use one of {', '.join(LIFECYCLES)}")
+
+
+def name_and_transition(kind: str, lifecycle: str | None) -> tuple[str, str | None]:
+    """What an event of this type has for a name and for a transition.
+
+    >>> name_and_transition("check+start", "transition"), name_and_transition("check", "complete")
+    (('check', 'start'), ('check', 'complete'))
+    """
+    if lifecycle == "transition":
+        name, plus, step = kind.rpartition("+")
+        return (name, step) if plus else (kind, "complete")
+    return kind, "complete" if lifecycle == "complete" else None

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import base64
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO
 
 import numpy as np
 
-from retrodict import _limits
 from retrodict.errors import DataError
 from retrodict.events.io.own_lines import plain
 from retrodict.events.source import lay_out
@@ -19,10 +18,13 @@ from retrodict.events.time_axis import TimeAxis
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from retrodict.events.io.request import Request
     from retrodict.events.stream_set import StreamSet
 
-_BYTES = 120  # of memory for an event of a record
+
+def records_of(streams: StreamSet) -> list[dict[str, Any]]:
+    """One record for each stream: those that were read, or new ones."""
+    own = streams.source is not None and streams.source.kind == "records"
+    return list(own_records(streams) if own else new_records(streams))
 
 
 def new_records(streams: StreamSet) -> Iterator[dict[str, Any]]:
@@ -98,12 +100,10 @@ def record_table(streams: StreamSet) -> pa.Table:
     """The records as a table with list columns, with the types that the table had which was read."""
     import pyarrow as pa
 
-    from retrodict.events.io.easytpp import to_easytpp
-
     source = streams.source
     written = None if source is None else source.names.get("schema")
     schema = pa.schema([]) if written is None else pa.ipc.read_schema(pa.py_buffer(base64.b64decode(written)))
-    records = to_easytpp(streams)
+    records = records_of(streams)
     if not records:
         return schema.empty_table()
     columns: dict[str, Any] = {}
@@ -135,32 +135,3 @@ def write_record_table(streams: StreamSet, file: BinaryIO, target: Path) -> None
     except pa.ArrowException as error:
         remedy = "convert the extra columns to numbers or text, or leave them out"
         raise DataError(f"Parquet cannot hold these columns: {error}", file=target, remedy=remedy) from error
-
-
-def from_record_rows(table: Any, library: str, request: Request) -> StreamSet:
-    """A stream set from a table with one record a row: Arrow, or pandas with lists as values."""
-    import pyarrow as pa
-
-    from retrodict.events.io.easytpp import from_records
-
-    try:
-        arrow = table if isinstance(table, pa.Table) else pa.Table.from_pandas(table, preserve_index=False)
-        rows = arrow.to_pylist() if _fits(arrow, request) else []
-    except (pa.ArrowException, TypeError, ValueError) as error:
-        reason = str(error).splitlines()[0][:200]
-        remedy = "give time_since_start and type_event as lists of numbers"
-        raise request.error(f"this is no table of EasyTPP records ({reason})", remedy) from error
-    schema = base64.b64encode(arrow.schema.serialize().to_pybytes()).decode()
-    own: Mapping[str, str] = {"library": library, "schema": schema}
-    return from_records([(n, _without_nulls(row)) for n, row in enumerate(rows, start=1)], request, own)
-
-
-def _without_nulls(row: dict[str, Any]) -> dict[str, Any]:
-    """A row without the keys that other records have and this one does not."""
-    return {key: value for key, value in row.items() if value is not None}
-
-
-def _fits(table: pa.Table, request: Request) -> bool:
-    number = sum(getattr(column, "nbytes", 0) for column in table.columns) / 8
-    _limits.ask_memory(_BYTES * number, "reading these records", "split the file", file=request.file)
-    return True

@@ -12,8 +12,7 @@ from numpy.typing import NDArray
 
 from retrodict.errors import DataError
 from retrodict.events.io.cells import put, take, to_arrow
-from retrodict.events.io.choose_events import name_and_transition
-from retrodict.events.io.known_layouts import XES_KEY, XES_TEXT
+from retrodict.events.io.known_layouts import XES_KEY, XES_TEXT, name_and_transition
 from retrodict.events.io.request import Places, Request
 from retrodict.events.io.tables_out import extra_column, pandas_frame, polars_frame, to_frame, to_table
 from retrodict.events.io.text_columns import infer

@@ -69,11 +69,7 @@ def _read(path: Path, names: Sequence[str] | None = None) -> pa.Table:
         rows, schema = about.metadata.num_rows, about.schema_arrow
         _limits.check("rows", rows, f"the file says that it has {rows:,} rows", file=path)
         groups = [about.metadata.row_group(number) for number in range(about.metadata.num_row_groups)]
-        values = [max(group.column(i).num_values, 0) for group in groups for i in range(group.num_columns)]
-        columns = max((group.num_columns for group in groups), default=1)
-        longest = sum(values) // max(columns, 1)  # of lists there are more values than rows
-        _limits.check("rows", longest, f"the file says that its lists have {longest:,} values a column", file=path)
-        need = 8.0 * max(rows * len(schema), sum(values)) + sum(max(group.total_byte_size, 0) for group in groups)
+        need = 8.0 * rows * len(schema) + sum(max(group.total_byte_size, 0) for group in groups)
         _limits.ask_memory(need, "reading this file", "split the file", file=path)
         texts = [field.name for field in schema if _is_text(field.type) and (names is None or field.name in names)]
         raw.seek(0)

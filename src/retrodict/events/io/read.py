@@ -23,7 +23,7 @@ from pathlib import Path
 from typing import Any
 
 from retrodict.errors import DataError
-from retrodict.events.io.files import find_format
+from retrodict.events.io.files import find_format, inner_suffix
 from retrodict.events.io.known_layouts import check_codes, check_lifecycle
 from retrodict.events.io.request import Request, check_types_argument
 from retrodict.events.stream_set import StreamSet
@@ -96,7 +96,8 @@ def _format_of(path: Path, format: str | None) -> str:
     found = find_format(path, format)
     if found == "meds" and not path.exists():
         raise DataError("there is no such folder", file=path, remedy="check the path")
-    return "parquet" if found == "meds" else found
+    listed = found == "easytpp" and inner_suffix(path) in (".parquet", ".pq")  # known by its columns
+    return "parquet" if found == "meds" or listed else found
 
 
 def _library(value: Any) -> str:

@@ -12,6 +12,7 @@ from retrodict.events.io.records import Fail
 from retrodict.events.io.request import Request, check_types_argument
 from retrodict.events.time_axis import TimeAxis
 
+RECORDS = "time_since_start"  # the column by which a table of records is known
 STANDARD = {
     "dim_process", "seq_idx", "seq_len", "time_since_start", "time_since_last_event", "type_event", "start", "end",
     "type_names", "axis",

@@ -15,9 +15,9 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from retrodict.events.io.aside import read_layout
-from retrodict.events.io.easytpp import RECORDS
 from retrodict.events.io.known_layouts import XES_KEY, XES_TEXT, recognise
-from retrodict.events.io.own_records import from_record_rows
+from retrodict.events.io.record_keys import RECORDS
+from retrodict.events.io.record_tables import from_record_rows
 from retrodict.events.io.request import Request
 from retrodict.events.io.roles import names_of_times
 from retrodict.events.stream_set import StreamSet, first_repeat

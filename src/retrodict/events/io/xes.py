@@ -101,8 +101,12 @@ def _table(log: Log, request: Request) -> pa.Table:
         if name not in columns and name not in taken:
             texts = pa.array(log.traces.get(key, number), pa.large_string())
             columns[name] = _typed(texts, log.traces.tags[key]).take(rows)
-    if all(name in columns for name in RESULTS) and pa.types.is_boolean(columns["imputed"].type):
-        columns["imputed"] = columns["imputed"].fill_null(False)
+    if log.imputed:
+        kinds = (pa.bool_(), pa.float64(), columns[TIME].type, columns[TIME].type)
+        for name, kind in zip(RESULTS, kinds, strict=True):
+            columns.setdefault(name, pa.nulls(len(trace), kind))
+        if pa.types.is_boolean(columns["imputed"].type):
+            columns["imputed"] = columns["imputed"].fill_null(False)
     heads, events, tails, about = _texts(log)
     for name, texts in ((XES_TEXT[0], heads), (XES_TEXT[2], tails)):
         columns[name] = pa.DictionaryArray.from_arrays(rows.cast(pa.int32()), pa.array(texts, pa.large_string()))

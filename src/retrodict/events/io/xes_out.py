@@ -19,7 +19,7 @@ import pyarrow.compute as pc
 
 from retrodict.errors import DataError
 from retrodict.events.io.files import packed
-from retrodict.events.io.known_layouts import BOUNDS, LAYOUTS, TRANSITION, XES_KEY, XES_TEXT
+from retrodict.events.io.known_layouts import BOUNDS, IMPUTED, LAYOUTS, TRANSITION, XES_KEY, XES_TEXT
 from retrodict.events.io.own_table import own_arrow
 from retrodict.events.io.tables_out import to_table
 from retrodict.events.plain import parse_json
@@ -33,6 +33,7 @@ _HEAD = """<log xes.version="1849.2016" xmlns="http://www.xes-standard.org/">
 """
 _FORBIDDEN = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ufffe\uffff\ud800-\udfff]")
 _NEW = "\n\t\t"
+_MARK = f'<boolean key="{IMPUTED}" value="true"/>'
 _STREAM, _TIME, _TYPE = (LAYOUTS["xes"][role] for role in ("stream", "time", "type"))
 _CASE = "case:"
 
@@ -70,7 +71,10 @@ def _as_it_was(streams: StreamSet, target: Path) -> Iterator[str]:
     heads, events, tails = (table[name].to_pylist() for name in XES_TEXT)
     stream = table[_STREAM].combine_chunks().dictionary_encode().indices.to_numpy(zero_copy_only=False)
     new = pc.and_(table[_TIME].is_valid(), table[XES_TEXT[1]].is_null()).to_pylist()
-    yield about["head"]
+    head = about["head"]
+    if "imputed" in table.column_names and "imputed" not in old:
+        head = head.rstrip() + "\n\t" + _MARK + head[len(head.rstrip()) :]
+    yield head
     for rows in np.split(np.arange(len(stream)), np.flatnonzero(np.diff(stream)) + 1) if len(stream) else ():
         one, more = int(rows[0]), edges.row(int(rows[0]))
         bare = len(rows) == 1 and not new[one] and events[one] is None and not more
@@ -172,7 +176,7 @@ def _new_log(streams: StreamSet, target: Path) -> Iterator[str]:
         table = table.rename_columns([bounds.get(name, name) for name in table.column_names])
     else:
         table, about = _renamed(to_table(streams), target), {"types": streams.types, "axis": streams.axis.to_dict()}
-    yield _DECLARATION + _HEAD
+    yield _DECLARATION + _HEAD + (f"\t{_MARK}\n" if "imputed" in table.column_names else "")
     if about is not None:
         yield f"\t{_string('retrodict', json.dumps(about), target)}\n"
     of_trace = [name for name in table.column_names if name.startswith(_CASE)]

@@ -11,6 +11,7 @@ from xml.parsers import expat
 
 from retrodict import _limits
 from retrodict.errors import DataError, show
+from retrodict.events.io.known_layouts import IMPUTED
 from retrodict.events.io.request import Request
 
 NAME, TIME = "concept:name", "time:timestamp"
@@ -76,6 +77,7 @@ class Log:
         self.trace_of: list[int] = []
         self.path: list[str] = []
         self.about: str | None = None
+        self.imputed = False
         self.parser = expat.ParserCreate("UTF-8")
         self.parser.buffer_text = True
         self.parser.StartDoctypeDeclHandler = self._refuse_doctype
@@ -103,6 +105,8 @@ class Log:
                           file=self.request.file)  # fmt: skip
         elif depth == 1 and tag == "event":
             raise self.error("an event stands outside of any trace", "put every event into a <trace>")
+        elif depth == 1 and tag == "boolean" and given.get("key") == IMPUTED:
+            self.imputed = True
         elif depth == 1 and tag == "string" and given.get("key") == ABOUT:
             self.about = given.get("value")
         elif depth == 2 and path[1] == "trace":
@@ -124,7 +128,7 @@ class Log:
 
     def _end(self, written: str) -> None:
         tag, depth = self.path.pop(), len(self.path)
-        if (tag == "event" and depth == 2) or (tag == "trace" and depth == 1):
+        if (tag == "event" and depth == 2 and self.path[1] == "trace") or (tag == "trace" and depth == 1):
             at, places = self.parser.CurrentByteIndex, self.event_at if tag == "event" else self.trace_at
             if self.data.startswith(b"</" + written.encode(), at):  # else the element is one tag, and ends here
                 at = self.data.index(b">", at) + 1
