@@ -63,4 +63,10 @@ guess = rd.ByType(0.3)
 open("guess.yaml", "w").write("mechanism: by_type\\nrates: {\'0\': 0.3}\\n")
 """,
     "docs/missingness.md": _MISSING,
+    "docs/pictures.md": _TRIPS
+    + """
+made = rd.fit(rd.Poisson, trips, trips)
+made.save("model")
+rd.write_events(rd.ByType({"pick-up": 0.5}).censor(trips)[0], "incomplete.csv")
+""",
 }

@@ -9,7 +9,8 @@ import pandas as pd
 import pytest
 
 import retrodict as rd
-from tests.pages import DOCS, PAGES, ROOT, Session, blocks, name_of, run_page
+from tests.pages import DOCS, PAGES, ROOT, Session, blocks, name_of, plain, run_page
+from tests.report.test_page import read
 
 pytestmark = [
     pytest.mark.skipif(not DOCS.exists(), reason="no docs beside the tests"),
@@ -118,3 +119,20 @@ def test_events_of_the_outage_are_imputed_inside_it(ran):
     table = pd.read_csv(folder / "outage-imputed.csv")
     when = pd.to_datetime(table.loc[table["imputed"], "when"], format="ISO8601")
     assert when.between("2013-03-04T12:00-05:00", "2013-03-04T20:00-05:00").all()
+
+
+def test_the_pictures_and_the_page_are_written_and_answers_are_those_asked_for(ran):
+    session, folder = ran("docs/pictures.md")
+    pictures = {"stream.png", "tradeoff.png", "tradeoff.pdf", "check.png", "page.html"}
+    assert pictures <= {file.name for file in folder.iterdir()}
+    assert [answer["cost"] for answer in read(folder / "page.html")[0]["answers"]] == [0.5, 1, 2]
+    assert "wrote stream.png: stream N955UW-02" in plain(session.output)
+
+
+@pytest.mark.parametrize(
+    "page", [page for page in PAGES if page.name in ("README.md", "method.md", "pictures.md")], ids=name_of
+)
+def test_pictures_are_small(page):
+    found = re.findall(r"\(((?:docs/)?images/[^)]+)\)", page.read_text(encoding="utf-8"))
+    assert found
+    assert all((page.parent / picture).stat().st_size < 150_000 for picture in found)

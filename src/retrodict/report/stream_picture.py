@@ -81,7 +81,7 @@ def _draw_draws(axes: Any, view: StreamView, row: dict[int, int]) -> None:
         top = np.array([row[int(k)] for k in draw.types[known]]) - 0.12 - number * step
         if len(top):
             x = _x(view, draw.times[known])
-            axes.vlines(x, top - step, top, color=IMPUTED, alpha=0.55, lw=1.1, label=label)
+            axes.vlines(x, top - max(step, 0.035), top, color=IMPUTED, alpha=0.55, lw=1.1, label=label)
             label = None
 
 

@@ -74,7 +74,7 @@ def legend_below(axes: Any, columns: int = 6) -> None:
     axes.figure.legend(*axes.get_legend_handles_labels(), loc="outside lower center", ncols=columns, frameon=False)
 
 
-def short(name: str, most: int = 24) -> str:
+def short(name: str, most: int = 30) -> str:
     """A name that fits beside a picture; a dollar sign in it is no formula."""
     name = re.sub(r"\s+", " ", "".join(c if c.isprintable() else "\ufffd" for c in name))
     return (name if len(name) <= most else name[: most - 1] + "…").replace("$", r"\$")
