@@ -36,7 +36,7 @@ from tests.page_setups import SETUPS
 ROOT = Path(__file__).resolve().parents[1]
 DOCS = ROOT / "docs"
 PAGES = [ROOT / name for name in ("README.md", "CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md")]
-PAGES += sorted(DOCS.rglob("*.md"))
+PAGES = [page for page in PAGES if page.exists()] + sorted(DOCS.rglob("*.md"))  # a source archive has few
 
 _BLOCK = re.compile(r"^(?:<!-- not run: (?P<why>.*?) -->\n+)?^``` ?(?P<info>[^\n`]*)\n(?P<code>.*?)^```", re.M | re.S)
 _OTHER_PROGRAMS = ("pip", "make", "python", "pytest", "docker", "curl")
