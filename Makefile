@@ -1,6 +1,7 @@
-# Two commands do everything on a fresh machine with Python, make and a C++ compiler:
+# Three commands do everything on a fresh machine with Python, make and a C++ compiler:
 #   make demo    install and run the main job on embedded data
 #   make test    install and run the linters, the type checker and the tests
+#   make docs    install and build the documentation as a site, build/site/index.html
 # While working: make quick, the same with fast tests of every folder, in two minutes
 # The paper's experiments: make reproduce, and small versions of them: make reproduce-quick
 PYTHON ?= python3
@@ -10,7 +11,7 @@ STAMP  := $(VENV)/.installed
 
 WORKERS ?= 2
 
-.PHONY: demo test quick lint reproduce reproduce-quick clean
+.PHONY: demo test quick lint docs reproduce reproduce-quick clean
 
 demo: $(STAMP)
 	$(BIN)/retrodict demo
@@ -20,6 +21,9 @@ test: lint
 
 quick: lint
 	$(BIN)/pytest -n 2 --dist loadfile -m 'not slow'
+
+docs: $(STAMP)
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
 
 reproduce: $(STAMP)
 	$(BIN)/python -m experiments all --workers $(WORKERS)
@@ -37,7 +41,7 @@ $(STAMP): pyproject.toml constraints.txt CMakeLists.txt $(wildcard native/*)
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet -c constraints.txt pip
 	$(BIN)/python -m pip install --quiet -c constraints.txt torch
-	$(BIN)/python -m pip install --quiet -c constraints.txt --build-constraint constraints.txt -e '.[dev]'
+	$(BIN)/python -m pip install --quiet -c constraints.txt --build-constraint constraints.txt -e '.[dev,docs]'
 	touch $(STAMP)
 
 clean:

@@ -72,7 +72,7 @@ def bounds_hold(proposal: rd.Proposal, observed: rd.StreamSet, rows: int, points
     stream = torch.randint(len(observed), (rows,))
     segment = (torch.rand(rows) * (batch.mask.sum(1)[stream] + 1)).long()
     ahead = proposal.ahead(prepared, stream, segment)
-    left = torch.where(segment > 0, prepared.right[stream, (segment - 1).clamp(min=0)], 0.0)
+    left = torch.where(segment > 0, batch.times[stream, (segment - 1).clamp(min=0)], 0.0)
     a = left + (ahead.time - left) * torch.rand(rows, dtype=torch.float64)
     b = a + (ahead.time - a) * torch.rand(rows, dtype=torch.float64) ** torch.randint(1, 30, (rows,))
     b[::4] = ahead.time[::4]

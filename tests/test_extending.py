@@ -1,10 +1,8 @@
-"""The mechanism and the model of docs/extending.md keep the contracts, and impute as they should."""
+"""The pieces of docs/extending.md keep the contracts, and impute as they should; test_pages.py runs the page itself."""
 
 from __future__ import annotations
 
 import math
-import re
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -14,24 +12,31 @@ import torch
 import retrodict as rd
 from retrodict.missingness import MECHANISMS
 from retrodict.models import MODELS
-from tests.checks import weights_are_those_of_the_particles
+from retrodict.proposals import PROPOSALS
+from retrodict.smc.engines import ENGINES
+from retrodict.smc.resampling import SCHEMES
+from tests.checks import bounds_hold, gradients_are_those_of_finite_differences, weights_are_those_of_the_particles
 from tests.missingness.contract import check_mechanism
 from tests.missingness.examples import Example
 from tests.models.contract import check_model
 from tests.models.test_bounds import tightness
+from tests.pages import DOCS, blocks
 
-PAGE = Path(__file__).resolve().parents[1] / "docs" / "extending.md"
+PAGE = DOCS / "extending.md"
 
 pytestmark = pytest.mark.skipif(not PAGE.exists(), reason="no docs beside the tests")
 
 
 def defined(name: str) -> Any:
-    """A class that a block of the page defines."""
-    blocks = re.findall(r"```python\n(.*?)```", PAGE.read_text(encoding="utf-8"), re.DOTALL)
-    block = next(block for block in blocks if f"class {name}(" in block)
+    """A class or function that a block of the page defines."""
+    code = [block.code for block in blocks(PAGE) if block.language == "python"]
+    block = next(block for block in code if f"class {name}" in block or f"def {name}(" in block)
     assert len(block.splitlines()) <= 60
-    scope: dict[str, Any] = {"__name__": "extending"}
-    exec(block, scope)
+    scope: dict[str, Any] = {"__name__": "__main__"}
+    with pytest.MonkeyPatch.context() as patch:  # what a block registers is taken out again
+        patch.setattr("retrodict.smc.engines.ENGINES", dict(ENGINES))
+        patch.setattr("retrodict.smc.resampling.SCHEMES", dict(SCHEMES))
+        exec(block, scope)
     return scope[name]
 
 
@@ -91,3 +96,76 @@ def test_both_together_give_the_weights_that_they_should(proposal):
     posterior = rd.impute(observed, made, particles=4, seed=2, resample=None)
     assert len(posterior.event_times) > 0
     weights_are_those_of_the_particles(posterior, observed, made, nodes=8, atol=1e-6)
+
+
+def leaning(model: rd.Model, missing: rd.Missingness) -> rd.Proposal:
+    torch.manual_seed(1)
+    made = defined("Leaning")(model, missing, 0.7)
+    with torch.no_grad():
+        made.gain.normal_()
+    return made
+
+
+def test_the_proposal_gives_the_weights_that_it_should():
+    model, missing = recovering(), rd.ByType([0.5, 0.3, 0.9])
+    observed, _ = missing.censor(rd.simulate(model, 6, end=4.0, seed=1))
+    made = leaning(model, missing)
+    posterior = rd.impute(observed, made, particles=4, seed=2, resample=None)
+    weights_are_those_of_the_particles(posterior, observed, made, nodes=8, atol=1e-6)
+
+
+def test_the_bounds_and_gradients_of_the_proposal_are_right():
+    model, missing = recovering(), rd.ByType(0.5)
+    observed, hidden = missing.censor(rd.simulate(model, 6, end=4.0, seed=1))
+    made = leaning(model, missing)
+    bounds_hold(made, observed, rows=2_000, points=33, tightness=0.5)
+    gradients_are_those_of_finite_differences(made, hidden, observed)
+
+
+def test_training_the_proposal_brings_it_closer_and_it_is_loaded_as_it_was_saved(tmp_path, monkeypatch):
+    """Events of type 0 make one of type 1 likely: before a 1 that was seen, 0s that were not are likelier."""
+    model = rd.Hawkes([0.5, 0.05], [[0.0, 0.9], [0.0, 0.0]], 4.0).double()
+    missing = rd.ByType([1.0, 0.0])
+    streams = rd.simulate(model, 300, end=10.0, seed=0)
+    monkeypatch.setitem(PROPOSALS, "leaning", defined("Leaning"))
+    made = rd.fit(defined("Leaning")(model, missing), streams, epochs=5, progress=False, directory=tmp_path)
+    observed, hidden = missing.censor(rd.simulate(model, 100, end=10.0, seed=1))
+    gain = made.log_prob(hidden, observed) - rd.Filtering(model, missing).log_prob(hidden, observed)
+    assert gain.mean() > 3 * gain.std() / 10
+    assert made.gain[1, 0].item() > 0.5
+    made.save(tmp_path / "saved")
+    loaded = rd.load_proposal(tmp_path / "saved")
+    torch.testing.assert_close(loaded.log_prob(hidden, observed), made.log_prob(hidden, observed))
+
+
+def test_the_quadrature_rule_is_exact_where_it_should_be():
+    """∫ x^(j/4) dx over [0, 1] with u^4 in the place of x is a polynomial of u."""
+    positions, weights = defined("Graded")(8, 4.0).nodes((), torch.zeros(1, dtype=torch.float64))
+    for j in range(12):
+        assert float((weights * positions ** (j / 4)).sum()) == pytest.approx(4 / (j + 4), abs=1e-12)
+
+
+def test_the_resampling_scheme_keeps_every_weight_on_average():
+    scheme = defined("residual_systematic")
+    generator = torch.Generator().manual_seed(0)
+    weights = torch.rand(5, 7, generator=generator, dtype=torch.float64) ** 3
+    weights = weights / weights.sum(1, keepdim=True)
+    runs = 20_000
+    u = torch.rand(runs, 7, generator=generator, dtype=torch.float64)
+    for row in weights:
+        parents = scheme(row.expand(runs, 7), u)
+        children = torch.nn.functional.one_hot(parents, 7).sum(1).double()
+        error = children.mean(0) - 7 * row
+        assert (error.abs() <= 4 * children.std(0) / runs**0.5 + 1e-9).all()
+        assert ((children - 7 * row).abs() < 2).all()
+
+
+def test_the_engine_gives_what_the_reference_gives(monkeypatch):
+    monkeypatch.setitem(ENGINES, "timed", defined("Timed")())
+    model, missing = recovering(), rd.ByType(0.5)
+    observed, _ = missing.censor(rd.simulate(model, 3, end=4.0, seed=1))
+    proposal = rd.Filtering(model, missing)
+    a, b = (rd.impute(observed, proposal, particles=20, engine=name) for name in ("timed", "torch"))
+    np.testing.assert_array_equal(a.event_times, b.event_times)
+    with pytest.raises(rd.ModelError, match="small runs"):
+        rd.impute(observed, proposal, particles=40_000, engine="timed")
