@@ -30,8 +30,6 @@ from retrodict.smc.propose import Sampler
 from retrodict.smc.sampler import SequentialMonteCarlo, Step
 from retrodict.smc.tracing import Tracing
 
-_LAGGED = 7  # a branch of each stream's random numbers: which particles make up the lagged ensemble
-
 
 def impute(
     observed: StreamSet | EventStream,
