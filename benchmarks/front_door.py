@@ -76,19 +76,19 @@ def run_command(model: Path, table: Path, output: Path, threads: int) -> dict[st
     """Seconds of each stage of one command, in this process."""
     import torch
 
-    from retrodict.cli import app, common
+    from retrodict.cli import app, common, decode, impute
     from retrodict.smc.engines import ENGINES
     from retrodict.smc.posterior import Posterior
 
     torch.set_num_threads(threads)
-    clock, commands = Stopwatch(), {name: sys.modules[f"retrodict.cli.{name}"] for name in ("impute", "decode")}
+    clock = Stopwatch()
     clock.watch(common.Columns, "read", "reading")
     for kind in {type(engine) for engine in ENGINES.values()}:
         clock.watch(kind, "run", "engine")
-    clock.watch(commands["impute"], "run", "ensembles")
-    clock.watch(commands["impute"], "save_posterior", "writing draws")
+    clock.watch(impute, "run", "ensembles")
+    clock.watch(impute, "save_posterior", "writing draws")
     clock.watch(Posterior, "consensus", "decoding")
-    clock.watch(commands["decode"], "write_events", "writing")
+    clock.watch(decode, "write_events", "writing")
     begin = time.perf_counter()
     app(["impute", str(model), str(table), "-o", str(output), "-m", "0.5"], standalone_mode=False)
     whole = time.perf_counter() - begin

@@ -13,11 +13,11 @@ import typer
 from typer.testing import CliRunner
 
 import retrodict as rd
-from retrodict.cli import app, common
+from retrodict.cli import app, common, load
 from retrodict.smc.engines import ENGINES
 
 runner = CliRunner(env={"COLUMNS": "200", "TERM": "dumb"})
-COMMANDS = typer.main.get_command(app).commands  # type: ignore[attr-defined]
+COMMANDS = {name: load(name) for name in typer.main.get_command(app).commands}  # type: ignore[attr-defined]
 # Options that cannot be wrong: they are on or off, or any text is right.
 FREE = {"unit", "resume", "filtering", "sensitivity", "learn_missing", "types", "help"}
 

@@ -10,7 +10,7 @@ import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Annotated, Any, ClassVar
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 import typer
 from rich.console import Console
@@ -18,9 +18,10 @@ from rich.markup import escape
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
 from retrodict.errors import DataError, DataNotice, EngineNotice, ModelError, SuspicionNotice
-from retrodict.events.io.read import read_events
-from retrodict.events.stream_set import StreamSet
-from retrodict.events.time_axis import TimeAxis
+
+if TYPE_CHECKING:
+    from retrodict.events.stream_set import StreamSet
+    from retrodict.events.time_axis import TimeAxis
 
 out = Console()
 err = Console(stderr=True)
@@ -59,12 +60,16 @@ class Columns(Options):
 
     def read(self, file: Path) -> StreamSet:
         """Read events, showing notices as notes."""
+        from retrodict.events.io.read import read_events
+
         given = self | {side: _bound(self[side]) for side in ("start", "end")}
         with notes():
             return read_events(file, **given)
 
     def units_in(self, axis: TimeAxis) -> float:
         """How many of the axis's units one unit of --unit is; 1 where it was not given."""
+        from retrodict.events.time_axis import TimeAxis
+
         return 1.0 if self["unit"] in (None, axis.unit) else TimeAxis(self["unit"]).units_in(axis)
 
     def unit_of(self, axis: TimeAxis, model: str | None = None) -> str:
