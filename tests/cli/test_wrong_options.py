@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import resource
 import subprocess
 import sys
 import time
@@ -251,6 +250,8 @@ def test_every_option_of_every_command_is_tried():
 def test_a_wrong_option_fails_within_five_seconds(words, here):
     """Of the processor's time: other work on the machine does not count."""
     names = {"here": here, "file": here / "streams.csv", "model": here / "model"}
+    import resource  # of POSIX
+
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
     command = [sys.executable, "-m", "retrodict", *words.format(**names).split()]
     done = subprocess.run(command, capture_output=True, text=True)
