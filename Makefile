@@ -10,14 +10,24 @@ BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.installed
 
 WORKERS ?= 2
+OLDEST ?= .venv-oldest
+OLDEST_TESTS ?= tests
 
-.PHONY: demo test quick lint docs reproduce reproduce-quick clean
+.PHONY: demo test test-oldest quick lint docs reproduce reproduce-quick clean
 
 demo: $(STAMP)
 	$(BIN)/retrodict demo
 
 test: lint
 	$(BIN)/pytest -n 2 --dist loadfile
+
+# Fast tests with the oldest dependencies that are promised; some of them: make test-oldest OLDEST_TESTS=tests/events
+test-oldest:
+	$(PYTHON) -m venv $(OLDEST)
+	$(OLDEST)/bin/python -m pip install --quiet -c constraints.txt pip
+	$(OLDEST)/bin/python -m pip install --quiet -c constraints-oldest.txt --build-constraint constraints.txt \
+		'.[polars,arviz]' pytest hypothesis
+	$(OLDEST)/bin/python -m pytest -m 'not slow' $(OLDEST_TESTS)
 
 quick: lint
 	$(BIN)/pytest -n 2 --dist loadfile -m 'not slow'
@@ -45,4 +55,4 @@ $(STAMP): pyproject.toml constraints.txt CMakeLists.txt $(wildcard native/*)
 	touch $(STAMP)
 
 clean:
-	rm -rf $(VENV) build dist demo reproduced-quick .pytest_cache .mypy_cache .ruff_cache
+	rm -rf $(VENV) $(OLDEST) build dist demo reproduced-quick .pytest_cache .mypy_cache .ruff_cache

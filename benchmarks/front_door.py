@@ -93,7 +93,9 @@ def run_command(model: Path, table: Path, output: Path, options: argparse.Namesp
     import torch
 
     import retrodict
-    import retrodict.smc.decision  # loads Numba, which the command would
+    import retrodict.cli.decode  # what the command would load
+    import retrodict.cli.impute
+    import retrodict.smc.decision
     import retrodict.smc.genealogy
     from retrodict.cli import app
 

@@ -222,7 +222,7 @@ NB_MODULE(RETRODICT_MODULE, m) {
     m.def("sweep", &sweep<Excited>, nb::arg("weights"), nb::arg("future").none(), nb::arg("settings"), nb::arg("batch"),
           nb::arg("rates"), nb::arg("shares").none(), nb::arg("results"), nb::arg("group"), nb::arg("threads"));
     m.def("best", [] {
-#if defined(__x86_64__)
+#if defined(__x86_64__) && !defined(_WIN32)  // clang-cl links nothing that knows the processor
         __builtin_cpu_init();
         if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512dq") &&
             __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512vl"))

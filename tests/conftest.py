@@ -66,12 +66,30 @@ SLOW = (
     "tests/train/test_incomplete.py",
 )
 
+# Tests of signals, pipes, links, permissions and limits of processes as POSIX has them.
+POSIX = (
+    "tests/cli/test_own_tables.py::test_output_equal_to_the_input_overwrote_it",
+    "tests/cli/test_wrong_options.py::test_a_wrong_option_fails_within_five_seconds",
+    "tests/events/test_atomic.py::test_permissions_and_links",
+    "tests/events/test_atomic.py::test_what_a_killed_writer_left_behind_goes",
+    "tests/events/test_bombs.py::test_a_pipe_is_not_waited_for",
+    "tests/events/test_hostile_pickles.py",
+    "tests/experiments/test_tasks.py::test_an_interrupt_leaves_whole_files_and_says_how_to_go_on",
+    "tests/missingness/test_hostile_files.py::test_a_pipe_is_not_waited_for",
+    "tests/models/test_hostile_folders.py",
+    "tests/test_faults.py",
+    "tests/test_fuzz.py",
+    "tests/train/test_fit.py::test_a_killed_fit_resumes_to_the_same_result",
+)
+
 SHARED = Path(__file__).resolve().parents[1].parent / "shared"
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark what is listed as slow."""
+    """Mark what is listed as slow, and what needs a POSIX system."""
     for item in items:
+        if os.name != "posix" and item.nodeid.startswith(POSIX):
+            item.add_marker(pytest.mark.skip(reason="needs signals, pipes, links or limits as POSIX has them"))
         if item.nodeid.startswith(SLOW):
             item.add_marker(pytest.mark.slow)
 

@@ -14,7 +14,6 @@ import json
 import multiprocessing
 import pickle
 import random
-import resource
 import shutil
 import signal
 import struct
@@ -285,6 +284,8 @@ def peak_memory() -> int:
     """The most memory of this process so far, in MiB (what getrusage tells includes the parent's)."""
     status = Path("/proc/self/status")
     if not status.exists():
+        import resource  # of POSIX
+
         return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024
     return next(int(line.split()[1]) for line in status.read_text().splitlines() if line.startswith("VmHWM")) // 1024
 

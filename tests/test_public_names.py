@@ -1,4 +1,4 @@
-"""What ``import retrodict`` promises, and that it is quick."""
+"""What ``import retrodict`` promises, and what it does not load."""
 
 from __future__ import annotations
 
@@ -22,11 +22,39 @@ def test_every_promised_name_is_there():
         rd.impute_all  # noqa: B018
 
 
-def test_importing_loads_no_heavy_library():
-    heavy = ("pandas", "pyarrow", "pytorch_lightning", "numba")
-    code = f"import sys, retrodict; print([m for m in {heavy} if m in sys.modules])"
+HEAVY = {"torch", "pytorch_lightning", "numba", "scipy", "pandas", "polars", "pyarrow", "matplotlib", "numpy"}
+
+
+def loaded_by(code: str) -> set[str]:
+    """The libraries that a new process has loaded once it has run the code."""
+    code = f"import sys\ntry:\n    {code}\nfinally:\n    print('\\nloaded', *sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout.strip() == "[]"
+    return set(done.stdout.splitlines()[-1].split())
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        "import retrodict",
+        "sys.argv = ['retrodict', '--help']; import retrodict.cli; retrodict.cli.main()",
+        "sys.argv = ['retrodict', '--version']; import retrodict.cli; retrodict.cli.main()",
+    ],
+)
+def test_looking_around_loads_no_heavy_library(code):
+    loaded = loaded_by(code)
+    assert "retrodict" in loaded
+    assert not loaded & HEAVY
+
+
+def test_events_are_read_without_torch(tmp_path):
+    (tmp_path / "a.csv").write_text("stream,time,type\n1,0.5,a\n")
+    loaded = loaded_by(f"import retrodict as rd; rd.read_events({str(tmp_path / 'a.csv')!r}, end=1.0)")
+    assert "pyarrow" in loaded
+    assert not loaded & {"torch", "pytorch_lightning", "numba"}
+
+
+def test_every_name_of_the_package_is_listed():
+    assert set(rd.__all__) <= set(dir(rd))
 
 
 @pytest.mark.skipif(not REFERENCE.exists(), reason="no docs beside the tests")

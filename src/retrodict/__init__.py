@@ -18,52 +18,86 @@ from retrodict.errors import (
     TrainingError,
     WriteError,
 )
-from retrodict.events.combine import combine, fill
-from retrodict.events.io.read import read_events
-from retrodict.events.io.write import write_events
-from retrodict.events.stream import EventStream
-from retrodict.events.stream_set import StreamSet
-from retrodict.events.suspicion import suspicions
-from retrodict.missingness import (
-    After,
-    ByType,
-    Contextual,
-    Custom,
-    Either,
-    Missingness,
-    ReportingDelay,
-    TimeVarying,
-    Windows,
-)
-from retrodict.missingness.spec import read_missing
-from retrodict.models import Hawkes, Model, NeuralHawkes, Poisson
-from retrodict.models.model_folder import load_model, save_model
-from retrodict.models.quadrature import GaussLegendre, MonteCarlo
-from retrodict.models.simulate import simulate
-from retrodict.proposals import Filtering, Proposal, Smoothing
-from retrodict.proposals.proposal_folder import load_proposal
-from retrodict.smc.impute import impute, sweep
-from retrodict.smc.posterior import Posterior, load_posterior
 
 if TYPE_CHECKING:
     from retrodict.decode import consensus, transport
     from retrodict.evaluate import score
     from retrodict.evaluate.check import check
     from retrodict.evaluate.sensitivity import sensitivity
+    from retrodict.events.combine import combine, fill
+    from retrodict.events.io.read import read_events
+    from retrodict.events.io.write import write_events
+    from retrodict.events.stream import EventStream
+    from retrodict.events.stream_set import StreamSet
+    from retrodict.events.suspicion import suspicions
+    from retrodict.missingness import (
+        After,
+        ByType,
+        Contextual,
+        Custom,
+        Either,
+        Missingness,
+        ReportingDelay,
+        TimeVarying,
+        Windows,
+    )
+    from retrodict.missingness.spec import read_missing
+    from retrodict.models import Hawkes, Model, NeuralHawkes, Poisson
+    from retrodict.models.model_folder import load_model, save_model
+    from retrodict.models.quadrature import GaussLegendre, MonteCarlo
+    from retrodict.models.simulate import simulate
+    from retrodict.proposals import Filtering, Proposal, Smoothing
+    from retrodict.proposals.proposal_folder import load_proposal
+    from retrodict.smc.impute import impute, sweep
+    from retrodict.smc.posterior import Posterior, load_posterior
     from retrodict.train.fitting import fit
     from retrodict.train.incomplete import fit_incomplete
     from retrodict.train.mechanism import learn_missing
 
-# Imported when first used: Lightning and Numba take seconds to load.
+# Imported when first used: torch takes seconds to load, and Lightning and Numba as long again.
 _LATER = {
+    "After": "retrodict.missingness",
+    "ByType": "retrodict.missingness",
+    "Contextual": "retrodict.missingness",
+    "Custom": "retrodict.missingness",
+    "Either": "retrodict.missingness",
+    "EventStream": "retrodict.events.stream",
+    "Filtering": "retrodict.proposals",
+    "GaussLegendre": "retrodict.models.quadrature",
+    "Hawkes": "retrodict.models",
+    "Missingness": "retrodict.missingness",
+    "Model": "retrodict.models",
+    "MonteCarlo": "retrodict.models.quadrature",
+    "NeuralHawkes": "retrodict.models",
+    "Poisson": "retrodict.models",
+    "Posterior": "retrodict.smc.posterior",
+    "Proposal": "retrodict.proposals",
+    "ReportingDelay": "retrodict.missingness",
+    "Smoothing": "retrodict.proposals",
+    "StreamSet": "retrodict.events.stream_set",
+    "TimeVarying": "retrodict.missingness",
+    "Windows": "retrodict.missingness",
     "check": "retrodict.evaluate.check",
+    "combine": "retrodict.events.combine",
     "consensus": "retrodict.decode",
+    "fill": "retrodict.events.combine",
     "fit": "retrodict.train.fitting",
     "fit_incomplete": "retrodict.train.incomplete",
+    "impute": "retrodict.smc.impute",
     "learn_missing": "retrodict.train.mechanism",
+    "load_model": "retrodict.models.model_folder",
+    "load_posterior": "retrodict.smc.posterior",
+    "load_proposal": "retrodict.proposals.proposal_folder",
+    "read_events": "retrodict.events.io.read",
+    "read_missing": "retrodict.missingness.spec",
+    "save_model": "retrodict.models.model_folder",
     "score": "retrodict.evaluate",
     "sensitivity": "retrodict.evaluate.sensitivity",
+    "simulate": "retrodict.models.simulate",
+    "suspicions": "retrodict.events.suspicion",
+    "sweep": "retrodict.smc.impute",
     "transport": "retrodict.decode",
+    "write_events": "retrodict.events.io.write",
 }
 
 __all__ = [
@@ -129,3 +163,7 @@ def __getattr__(name: str) -> Any:
     if name in _LATER:
         return getattr(import_module(_LATER[name]), name)
     raise AttributeError(f"module 'retrodict' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

@@ -5,7 +5,6 @@ from __future__ import annotations
 import io
 import re
 import shutil
-import sys
 
 import pytest
 from rich.console import Console
@@ -122,7 +121,7 @@ def test_an_interrupted_imputation_says_what_was_kept(folder, monkeypatch):
 
     words = ["impute", folder / "known", folder / "s.parquet", "-m", 0.5, "--particles", 3, "-o", folder / "out.csv"]
     with monkeypatch.context() as patch:
-        patch.setattr(sys.modules["retrodict.cli.impute"], "run", interrupt)
+        patch.setattr("retrodict.cli.impute.run", interrupt)
         said = run(*words, code=130)
         assert f"interrupted: nothing was written, and {folder / 'out.csv'} is as it was: run the same command" in said
         assert not list(folder.glob("out.csv*"))

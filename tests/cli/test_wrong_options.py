@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import resource
 import subprocess
 import sys
 import time
@@ -13,11 +12,11 @@ import typer
 from typer.testing import CliRunner
 
 import retrodict as rd
-from retrodict.cli import app, common
+from retrodict.cli import app, common, load
 from retrodict.smc.engines import ENGINES
 
 runner = CliRunner(env={"COLUMNS": "200", "TERM": "dumb"})
-COMMANDS = typer.main.get_command(app).commands  # type: ignore[attr-defined]
+COMMANDS = {name: load(name) for name in typer.main.get_command(app).commands}  # type: ignore[attr-defined]
 # Options that cannot be wrong: they are on or off, or any text is right.
 FREE = {"unit", "resume", "title", "tradeoff", "filtering", "sensitivity", "learn_missing", "types", "help"}
 
@@ -273,6 +272,8 @@ def test_every_option_of_every_command_is_tried():
 def test_a_wrong_option_fails_within_five_seconds(words, here):
     """Of the processor's time: other work on the machine does not count."""
     names = {"here": here, "file": here / "streams.csv", "model": here / "model"}
+    import resource  # of POSIX
+
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
     command = [sys.executable, "-m", "retrodict", *words.format(**names).split()]
     done = subprocess.run(command, capture_output=True, text=True)

@@ -2,7 +2,6 @@
 
 import os
 import re
-import signal
 import stat
 import subprocess
 import sys
@@ -103,7 +102,7 @@ def holder(tmp_path):
 def test_two_writers_on_one_folder(tmp_path, holder):
     with pytest.raises(BusyError, match=rf"in use by process {holder.pid} on .* since "), lock_folder(tmp_path):
         pass
-    holder.send_signal(signal.SIGKILL)
+    holder.kill()
     holder.wait()
     with lock_folder(tmp_path), lock_folder(tmp_path):  # the lock ended with its holder; and may be held twice
         assert re.match(rf"process {os.getpid()} on ", (tmp_path / ".lock").read_text())
@@ -111,7 +110,7 @@ def test_two_writers_on_one_folder(tmp_path, holder):
 
 
 def test_what_a_killed_writer_left_behind_goes(tmp_path, holder):
-    holder.send_signal(signal.SIGKILL)
+    holder.kill()
     holder.wait()
     assert any(name.endswith(".tmp") for name in os.listdir(tmp_path))
     mine = tmp_path / f".a.txt.elsewhere.{os.getpid()}.0123456789ab.tmp"

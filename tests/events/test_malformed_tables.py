@@ -311,7 +311,7 @@ FRAMES = {
     "types of two kinds": (frame(type=["x", 1]), ["column 'type' holds both str and int values"]),
     "types are dates": (
         frame(type=pd.to_datetime(["2013-01-01"] * 2)),
-        ["column 'type' holds timestamp[us] values, which cannot be types"],
+        ["column 'type' holds timestamp[", "values, which cannot be types"],
     ),
     "types are fractions": (frame(type=[1.0, 0.5]), ["stream 'b', row 2: type 0.5 is not a whole number"]),
     "negative types": (frame(type=[1, -3]), ["stream 'b', row 2: type -3 is negative"]),

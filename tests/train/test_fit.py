@@ -92,7 +92,7 @@ def uninterrupted(tmp_path_factory):
     return folder
 
 
-@pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGINT])
+@pytest.mark.parametrize("how", [getattr(signal, "SIGKILL", None), signal.SIGINT])
 def test_a_killed_fit_resumes_to_the_same_result(uninterrupted, tmp_path, how):
     process = subprocess.Popen([*COMMAND, str(tmp_path), "0.1"], stdout=subprocess.PIPE, text=True)
     for line in process.stdout:

@@ -2,51 +2,65 @@
 
 from __future__ import annotations
 
+import ast
 import signal
 import sys
 import threading
-from typing import Annotated
+from importlib import import_module
+from pathlib import Path
+from typing import Annotated, Any
 
 import typer
 from rich.markup import escape
+from typer.core import TyperCommand, TyperGroup
 
 from retrodict._limits import limits
 from retrodict._version import __version__
 from retrodict.cli import common
-from retrodict.cli.ask import ask
-from retrodict.cli.censor import censor
-from retrodict.cli.check import check
-from retrodict.cli.data import data
-from retrodict.cli.decode import decode
-from retrodict.cli.demo import demo
-from retrodict.cli.describe import describe
-from retrodict.cli.doctor import doctor
-from retrodict.cli.evaluate import evaluate
-from retrodict.cli.fit import fit
-from retrodict.cli.fit_incomplete import fit_incomplete
-from retrodict.cli.impute import impute
-from retrodict.cli.learn_missing import learn_missing
-from retrodict.cli.plot import plot
-from retrodict.cli.report import report
-from retrodict.cli.score import score
-from retrodict.cli.simulate import simulate
-from retrodict.cli.smoother import smoother
 from retrodict.errors import RetrodictError
 
-app = typer.Typer(
-    no_args_is_help=True,
-    rich_markup_mode="rich",
-    pretty_exceptions_enable=False,
-    context_settings={"help_option_names": ["-h", "--help"]},
-)
 PANELS = {
-    "Main steps": (describe, fit, check, impute, evaluate),
-    "Further steps": (report, plot, ask, smoother, decode, score, fit_incomplete, learn_missing),
-    "To try things on": (simulate, censor, data, demo, doctor),
+    "Main steps": ("describe", "fit", "check", "impute", "evaluate"),
+    "Further steps": ("report", "plot", "ask", "smoother", "decode", "score", "fit_incomplete", "learn_missing"),
+    "To try things on": ("simulate", "censor", "data", "demo", "doctor"),
 }
-for panel, commands in PANELS.items():
-    for command in commands:
-        app.command(rich_help_panel=panel)(common.as_command(command))
+_STYLE: dict[str, Any] = {"rich_markup_mode": "rich", "pretty_exceptions_enable": False}
+
+
+class Commands(TyperGroup):
+    """The commands; a command's file, and with it torch, is imported when the command is run, not when it is listed."""
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> tuple[str | None, Any, list[str]]:
+        """The command that the words name, with its options, and the words left for it."""
+        name, listed, rest = super().resolve_command(ctx, args)
+        return name, listed and load(str(name)), rest
+
+
+def load(name: str) -> TyperCommand:
+    """A command with its options, by the name that is typed."""
+    function = name.replace("-", "_")
+    alone = typer.Typer(add_completion=False, **_STYLE)
+    alone.command(name)(common.as_command(getattr(import_module(f"{__name__}.{function}"), function)))
+    command = typer.main.get_command(alone)
+    assert isinstance(command, TyperCommand)
+    return command
+
+
+def _says(function: str) -> str | None:
+    """The docstring of a command, read without importing its file."""
+    tree = ast.parse(Path(__file__).with_name(f"{function}.py").read_text(encoding="utf-8"))
+    return next(ast.get_docstring(n) for n in tree.body if isinstance(n, ast.FunctionDef) and n.name == function)
+
+
+app = typer.Typer(
+    cls=Commands,
+    no_args_is_help=True,
+    context_settings={"help_option_names": ["-h", "--help"]},
+    **_STYLE,
+)
+for panel, functions in PANELS.items():
+    for function in functions:
+        app.command(function.replace("_", "-"), help=_says(function), rich_help_panel=panel)(lambda: None)
 
 
 @app.callback(invoke_without_command=True)

@@ -12,7 +12,7 @@ import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Annotated, Any, ClassVar
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 import typer
 from rich.console import Console
@@ -20,10 +20,10 @@ from rich.markup import escape
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
 from retrodict.errors import DataError, DataNotice, EngineNotice, ModelError, SuspicionNotice
-from retrodict.events.io.read import read_events
-from retrodict.events.plain import read_json
-from retrodict.events.stream_set import StreamSet
-from retrodict.events.time_axis import TimeAxis
+
+if TYPE_CHECKING:
+    from retrodict.events.stream_set import StreamSet
+    from retrodict.events.time_axis import TimeAxis
 
 out = Console()
 err = Console(stderr=True)
@@ -77,12 +77,16 @@ class Columns(Options):
 
     def read(self, file: Path) -> StreamSet:
         """Read events, showing notices as notes."""
+        from retrodict.events.io.read import read_events
+
         given = self | {side: _bound(self[side]) for side in ("start", "end")} | {"codes": _codes(self["codes"])}
         with notes():
             return read_events(file, **given)
 
     def units_in(self, axis: TimeAxis) -> float:
         """How many of the axis's units one unit of --unit is; 1 where it was not given."""
+        from retrodict.events.time_axis import TimeAxis
+
         return 1.0 if self["unit"] in (None, axis.unit) else TimeAxis(self["unit"]).units_in(axis)
 
     def unit_of(self, axis: TimeAxis, model: str | None = None) -> str:
@@ -123,6 +127,8 @@ def _codes(given: Sequence[str] | None) -> int | dict[str, str] | None:
     for text in given:
         if text.endswith(".json"):
             try:
+                from retrodict.events.plain import read_json
+
                 found = read_json(Path(text))
             except (OSError, ValueError) as error:
                 reason = getattr(error, "strerror", None) or str(error)

@@ -41,25 +41,19 @@ def lock_folder(path: str | os.PathLike[str]) -> Iterator[None]:
     finally:
         del _held[key]
         if descriptor is not None:
-            with suppress(OSError):
-                file.unlink()
-            os.close(descriptor)
+            _release(file, descriptor)
 
 
 def _acquire(file: Path) -> int | None:
     """An open, locked descriptor that holds the holder's name; None where locks are not supported."""
-    try:
-        import fcntl
-    except ImportError:  # not on Windows: files are still written whole, but two writers are not told of each other
-        return None
     while True:
         try:
-            descriptor = os.open(file, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o666)
+            descriptor = os.open(file, os.O_RDWR | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0), 0o666)
         except OSError as error:
             _go_without(file, error)
             return None
         try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            _lock(descriptor)
         except BlockingIOError:
             holder = os.read(descriptor, 400).decode("utf-8", "replace").strip()
             os.close(descriptor)
@@ -79,6 +73,37 @@ def _acquire(file: Path) -> int | None:
         os.ftruncate(descriptor, 0)
         os.write(descriptor, _name().encode())
     return descriptor
+
+
+if sys.platform == "win32":  # where an open file cannot be removed, nor a locked byte read
+    import msvcrt
+
+    def _lock(descriptor: int) -> None:
+        os.lseek(descriptor, 1 << 30, os.SEEK_SET)  # a byte far behind the holder's name
+        try:
+            msvcrt.locking(descriptor, msvcrt.LK_NBLCK, 1)
+        except PermissionError:
+            raise BlockingIOError from None
+        finally:
+            os.lseek(descriptor, 0, os.SEEK_SET)
+
+    def _release(file: Path, descriptor: int) -> None:
+        os.close(descriptor)
+        with suppress(OSError):
+            file.unlink()
+
+else:
+    import fcntl
+
+    def _lock(descriptor: int) -> None:
+        """Lock an open file for this process, or raise BlockingIOError."""
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+
+    def _release(file: Path, descriptor: int) -> None:
+        """Remove the file of a lock, then let it go."""
+        with suppress(OSError):
+            file.unlink()
+        os.close(descriptor)
 
 
 def _go_without(file: Path, error: OSError) -> None:

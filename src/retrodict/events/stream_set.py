@@ -21,7 +21,6 @@ from retrodict.events.results import times_among
 from retrodict.events.source import Source
 from retrodict.events.stream import EventStream, check_events, first_repeat, same_values
 from retrodict.events.time_axis import TimeAxis
-from retrodict.random import stream_keys
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -164,6 +163,8 @@ class StreamSet:
     def id_keys(self) -> NDArray[np.int64]:
         """A number that follows from each stream's id alone, [N]."""
         if self._id_keys is None:
+            from retrodict.random import stream_keys  # imports torch
+
             self._id_keys = stream_keys(0, self.ids).numpy()
         return self._id_keys
 

@@ -66,8 +66,9 @@ class NativeEngine:
         """Whether it was compiled."""
         if native_module() is None:
             return (
-                "its kernels were not compiled when retrodict was installed, because no C++ compiler was found, or not "
-                "Python's headers. Install them (such as g++) and install retrodict again."
+                "its kernels were not compiled when retrodict was installed, because no C++ compiler with "
+                "vector types was found, or not Python's headers. Install them (g++, clang, "
+                "clang-cl) and install retrodict again."
             )
         return None
 
