@@ -184,7 +184,7 @@ public:
     const int K, Kp;
 
     explicit Excited(const HawkesWeights& weights) : K(static_cast<int>(weights.base.size())), Kp(K), w_(weights) {
-        for (double decay : w_.decay) pace_ += decay / K;
+        for (double decay : w_.decay) pace_ += 0.5 * decay / K;
     }
 
     void begin(int rows) { excited_.assign(size_t(rows) * K, 0.0); }
@@ -206,6 +206,7 @@ public:
         std::memcpy(x, x_left, 8 * K);
     }
 
+    // Half the mean rate: drives are about logs of intensities, which take longer to come to rest.
     double pace(int) const { return pace_; }
 
     // Of what is known of the past (models/base.py, features).
