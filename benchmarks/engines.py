@@ -9,17 +9,21 @@ Streams have 10 types and ``--lengths`` events, half of them missing, or those o
 those reported late (a delay of a tenth of the time on average); model and smoother are untrained (time depends on
 how many events there are, not on what they mean). Their weights differ little, so particles are seldom resampled; a
 larger ``--spread`` of the smoother's readout makes them differ more. The smoother is in the paper's form, which every
-engine runs, unless ``--mixing`` gives it units in which past and future interact. The floor is the recurrent matrix
-product of every event a particle reads, observed or imputed, at the most rows the engine has in flight and at the
-precision it computes in, measured in the same run. A first call at the same shape is not counted (it compiles); each
-figure is the best of ``--repeat`` further ones, set-up included. ``rd.impute`` leaves it to whoever asks for guesses to
-trace them back, so the time until both ensembles are there and one of them is chosen is given as well.
+engine runs, unless ``--mixing`` gives it units in which past and future interact. The floor is the matrix products
+that cannot be left out: the recurrent one of every event a particle reads, observed or imputed, and, with mixing units,
+P h at ``POINTS`` times of every gap, as few as the native engine gets by with. Products with as many columns as there
+are types, and those of the right-to-left LSTM, which all particles share, are not counted. Products are taken at the
+most rows the engine has in flight and at the precision it computes in, in turns with the engine in the same run. A
+first call at the same shape is not counted (it compiles); each figure is the best of ``--repeat`` further ones, set-up
+included. ``rd.impute`` leaves it to whoever asks for guesses to trace them back, so the time until both ensembles are
+there and one of them is chosen is given as well.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import math
 from pathlib import Path
 
 import torch
@@ -34,24 +38,34 @@ from retrodict.smc.propose import SAMPLERS
 from retrodict.smc.resampling import find_scheme
 
 TYPES = 10
+POINTS = 6  # of each gap, at which P h is needed: native/past.hpp
 
 
-def floor(updates: float, rows: int, options: argparse.Namespace) -> float:
-    """Seconds of the recurrent products alone for so many updates."""
-    before = torch.backends.cuda.matmul.allow_tf32
-    torch.backends.cuda.matmul.allow_tf32 = options.engine == "triton"
-    weights = torch.randn(options.hidden, 7 * options.hidden, device=options.device)
-    states = torch.randn(rows, options.hidden, device=options.device)
-    out = states @ weights
-    many = 20 if options.device == "cuda" else 3
+class Products:
+    """Matrix products alone, [rows, D] with [D, columns], on the engine's device and at its precision."""
 
-    def products() -> None:
+    def __init__(self, rows: int, columns: int, options: argparse.Namespace) -> None:
+        self.rows, self.options, self.best = rows, options, math.inf
+        self.states = torch.randn(rows, options.hidden, device=options.device)
+        self.weights = torch.randn(options.hidden, columns, device=options.device)
+        self.out = self.states @ self.weights
+
+    def time(self) -> None:
+        """Time some of them, of which the best counts."""
+        before = torch.backends.cuda.matmul.allow_tf32
+        torch.backends.cuda.matmul.allow_tf32 = self.options.engine == "triton"
+        many = 20 if self.options.device == "cuda" else 3
+        for _ in range(2):
+            self.best = min(self.best, timed(lambda: self._run(many), self.options.device) / many)
+        torch.backends.cuda.matmul.allow_tf32 = before
+
+    def seconds(self, rows: float) -> float:
+        """The least that so many rows take."""
+        return self.best * rows / self.rows
+
+    def _run(self, many: int) -> None:
         for _ in range(many):
-            torch.mm(states, weights, out=out)
-
-    best = min(timed(products, options.device) for _ in range(5)) / many
-    torch.backends.cuda.matmul.allow_tf32 = before
-    return best * updates / rows
+            torch.mm(self.states, self.weights, out=self.out)
 
 
 def form(options: argparse.Namespace) -> str:
@@ -106,15 +120,25 @@ def measure(length: int, count: int, particles: int, options: argparse.Namespace
     def chosen() -> object:
         return whole().chosen
 
+    rows = min(count * particles, 65_536 if options.device == "cuda" else 12_800)
+    recurrent = Products(rows, 7 * options.hidden, options)
+    mixing = Products(rows, options.mixing, options) if options.mixing else None
     alone()
     if options.device == "cuda":
         torch.cuda.reset_peak_memory_stats()
-    own = min(timed(alone, options.device) for _ in range(options.repeat))
+    own = math.inf
+    for _ in range(options.repeat):
+        own = min(own, timed(alone, options.device))
+        for products in (recurrent, mixing):
+            if products is not None:
+                products.time()
     posterior = whole()
     imputed = len(posterior.event_times) / particles
     all_in, until_chosen = (min(timed(job, options.device) for _ in range(options.repeat)) for job in (whole, chosen))
     updates = particles * (observed.num_events + imputed)
-    least = floor(updates, min(count * particles, 65_536 if options.device == "cuda" else 12_800), options)
+    least = of_lstm = recurrent.seconds(updates)
+    if mixing is not None:
+        least += mixing.seconds(POINTS * (updates + particles * count))  # a gap before each event, and one at the end
     return {
         "length": length,
         "streams": count,
@@ -127,6 +151,7 @@ def measure(length: int, count: int, particles: int, options: argparse.Namespace
         "us_until_chosen": round(1e6 * until_chosen / observed.num_events, 2),
         "floor_us": round(1e6 * least / observed.num_events, 3),
         "times_the_floor": round(own / least, 2),
+        "times_the_lstm": round(own / of_lstm, 2),
         "ms_per_stream": round(1e3 * own / count, 3),
         "peak_mib": round(torch.cuda.max_memory_allocated() / 2**20) if options.device == "cuda" else 0,
     }

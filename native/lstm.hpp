@@ -8,8 +8,7 @@
 #include <cmath>
 #include <cstring>
 
-#include "buffer.hpp"
-#include "vec.hpp"
+#include "product.hpp"
 
 namespace retrodict {
 
@@ -19,11 +18,9 @@ public:
 
     // by_type [inputs, 7D], by_hidden [D, 7D], bias [7D], as torch keeps them.
     Lstm(const float* by_type, const float* by_hidden, const float* bias, int inputs, int hidden_size)
-        : D(hidden_size), Dp(padded(hidden_size)), panels_((7 * Dp + kPanel - 1) / kPanel),
-          weights_(size_t(panels_) * D * kPanel), inputs_(size_t(inputs) * 7 * Dp) {
-        for (int d = 0; d < D; d++)
-            for (int column = 0; column < panels_ * kPanel; column++)
-                weights_[(size_t(column / kPanel) * D + d) * kPanel + column % kPanel] = entry(by_hidden, d, column);
+        : D(hidden_size), Dp(padded(hidden_size)),
+          by_hidden_(D, 7 * Dp, [&](int d, int column) { return entry(by_hidden, d, column); }),
+          inputs_(size_t(inputs) * 7 * Dp) {
         for (int input = 0; input < inputs; input++)
             for (int column = 0; column < 7 * Dp; column++)
                 inputs_[size_t(input) * 7 * Dp + column] = entry(by_type, input, column) + entry(bias, 0, column);
@@ -38,20 +35,16 @@ public:
     }
 
     // n rows read an event each: hidden and cell [Dp] are h and c just before it, input(row) what the event adds to the
-    // gates, cells the row's state. One matrix product for the gates, [n][panels * kPanel] in ``gates``, then each row's
-    // own arithmetic.
+    // gates, cells the row's state. One matrix product for the gates, then each row's own arithmetic.
     template <class Input>
     void read(int n, const float* const* hidden, const float* const* cell, Input input, float* const* cells,
               Buffer<float>& gates) const {
-        const size_t stride = size_t(panels_) * kPanel;
+        const size_t stride = by_hidden_.width;
         gates.reserve(std::min(n, kChunk) * stride);
         // So many rows at a time that their hidden states and gates stay in the cache.
         for (int first = 0; first < n; first += kChunk) {
             const int count = std::min(kChunk, n - first);
-            for (int panel = 0; panel < panels_; panel++)
-                for (int row = 0; row < count; row += kRows)
-                    multiply(std::min(kRows, count - row), panel, hidden + first + row,
-                             gates.data() + row * stride + panel * kPanel, stride);
+            by_hidden_.apply(count, hidden + first, gates.data());
             for (int row = 0; row < count; row++)
                 update(gates.data() + row * stride, input(first + row), cell[first + row], cells[first + row]);
         }
@@ -66,38 +59,15 @@ public:
     }
 
 private:
-    // As many accumulators, two vectors for each of kRows rows, as the registers hold.
-    static constexpr int kPanel = 2 * W, kRows = W == 16 ? 14 : 6, kChunk = 4 * kRows;
+    static constexpr int kChunk = 4 * Product::kRows;
 
-    int panels_;
-    Buffer<float> weights_;  // [panel][d][kPanel]
-    Buffer<float> inputs_;   // [input][7 Dp], with the bias
+    Product by_hidden_;
+    Buffer<float> inputs_;  // [input][7 Dp], with the bias
 
     // Column of gate g, cell d (g Dp + d) of a matrix [rows, 7D]; zero in the padding.
     float entry(const float* matrix, int row, int column) const {
         const int gate = column / Dp, d = column % Dp;
         return gate < 7 && d < D ? matrix[size_t(row) * 7 * D + gate * D + d] : 0.0f;
-    }
-
-    void multiply(int rows, int panel, const float* const* hidden, float* out, size_t stride) const {
-        if (rows == kRows) return block<kRows>(panel, hidden, out, stride);
-        while (rows >= 4) block<4>(panel, hidden, out, stride), rows -= 4, hidden += 4, out += 4 * stride;
-        while (rows > 0) block<1>(panel, hidden, out, stride), rows--, hidden++, out += stride;
-    }
-
-    template <int R>
-    void block(int panel, const float* const* hidden, float* out, size_t stride) const {
-        vec sums[R][2];
-        for (int r = 0; r < R; r++) sums[r][0] = sums[r][1] = vec{};
-        const float* rows[R];
-        for (int r = 0; r < R; r++) rows[r] = hidden[r];
-        const float* b = weights_.data() + size_t(panel) * D * kPanel;
-        for (int d = 0; d < D; d++, b += kPanel) {
-            const vec first = load(b), second = load(b + W);
-#pragma GCC unroll 14
-            for (int r = 0; r < R; r++) sums[r][0] += rows[r][d] * first, sums[r][1] += rows[r][d] * second;
-        }
-        for (int r = 0; r < R; r++) store(out + r * stride, sums[r][0]), store(out + r * stride + W, sums[r][1]);
     }
 
     // The seven gates (appendix B.1), in the order i, f, o, i_bar, f_bar, z, delta.
@@ -142,7 +112,7 @@ public:
         }
     }
 
-    // sum_d |v_kd| for each type, and for each unit from Kp on.
+    // sum_d |v_kd|.
     float size(int k) const {
         float total = 0;
         for (int d = 0; d < Dp_; d++) total += std::abs(columns_[place(k, d)]);
@@ -150,14 +120,11 @@ public:
     }
 
     // x [n][width] from hidden states [n][Dp].
-    void apply(int n, const float* hidden, float* x) const { apply(n, hidden, x, width); }
-
-    // The first ``columns`` of each alone.
-    void apply(int n, const float* hidden, float* x, int columns) const {
+    void apply(int n, const float* hidden, float* x) const {
         int j = 0;
-        for (; j + 8 <= n; j += 8) block<8, 1>(hidden + j * Dp_, x + j * width, columns);
-        for (; j + 4 <= n; j += 4) block<4, 2>(hidden + j * Dp_, x + j * width, columns);
-        for (; j < n; j++) block<1, 4>(hidden + j * Dp_, x + j * width, columns);
+        for (; j + 8 <= n; j += 8) block<8, 1>(hidden + j * Dp_, x + j * width);
+        for (; j + 4 <= n; j += 4) block<4, 2>(hidden + j * Dp_, x + j * width);
+        for (; j < n; j++) block<1, 4>(hidden + j * Dp_, x + j * width);
     }
 
     // x [width] from one hidden state, and in spread the products of |v| with numbers ``apart`` [Dp]; V is read once.
@@ -198,9 +165,9 @@ private:
 
     // N points, each sum split in S so that additions need not wait for one another.
     template <int N, int S>
-    void block(const float* hidden, float* x, int columns) const {
+    void block(const float* hidden, float* x) const {
         const float* own = columns_.data();
-        for (int k = 0; k < columns; k += W, own += size_t(Dp_) * W) {
+        for (int k = 0; k < width; k += W, own += size_t(Dp_) * W) {
             vec sums[N][S];
             for (int j = 0; j < N; j++)
                 for (int s = 0; s < S; s++) sums[j][s] = vec{};

@@ -36,6 +36,11 @@ Readout make_readout(Given<float, 2> matrix, Given<float, 2> below) {
     return Readout(matrix.data(), int(matrix.shape(0)), int(matrix.shape(1)), below.data(), int(below.shape(0)));
 }
 
+// The transpose of a matrix [units, D].
+Product make_product(Given<float, 2> matrix) {
+    return Product(int(matrix.shape(1)), int(matrix.shape(0)), [&](int d, int u) { return matrix(u, d); });
+}
+
 std::optional<Mixing> make_mixing(Given<float, 2> readout, Given<float, 1> bias) {
     if (!bias.shape(0)) return std::nullopt;
     return Mixing(make_readout(readout), bias.data(), int(bias.shape(0)));
@@ -171,13 +176,13 @@ NB_MODULE(RETRODICT_MODULE, m) {
     nb::class_<NeuralWeights>(m, "NeuralWeights")
         .def("__init__", [](NeuralWeights* self, Given<float, 2> by_type, Given<float, 2> by_hidden, Given<float, 1> bias,
                             Given<float, 2> readout, Given<float, 1> scale, double time_scale, Given<float, 2> units) {
-            new (self) NeuralWeights(make_lstm(by_type, by_hidden, bias), make_readout(readout, units), scale.data(),
-                                     time_scale);
+            new (self) NeuralWeights(make_lstm(by_type, by_hidden, bias), make_readout(readout), make_product(units),
+                                     scale.data(), time_scale);
         });
     nb::class_<HawkesWeights>(m, "HawkesWeights")
         .def("__init__", [](HawkesWeights* self, std::vector<double> base, std::vector<double> decay,
                             std::vector<double> jumps, Given<float, 2> units) {
-            new (self) HawkesWeights{base, decay, jumps, make_readout(units)};
+            new (self) HawkesWeights{base, decay, jumps, make_product(units)};
         });
     nb::class_<FutureWeights>(m, "FutureWeights")
         .def("__init__", [](FutureWeights* self, Given<float, 2> by_type, Given<float, 2> by_hidden, Given<float, 1> bias,

@@ -2,7 +2,7 @@
 //
 // A drive x_k is what goes into lambda_k = activate(x)_k (models/base.py). ``look`` evaluates one time and remembers in
 // a slot what reading an event there needs; ``keep`` makes that the row's own, and ``read`` uses it. Where a proposal
-// mixes past and future (mixing.hpp), the units' sums P h follow the drives, to make up the width.
+// mixes past and future (mixing.hpp), ``sums`` gives the units' sums P h, and ``pace`` says how fast they move.
 #pragma once
 
 #include <algorithm>
@@ -45,20 +45,22 @@ Real scale(Real* x, const Real* y, int n) {
 // A neural Hawkes process: lambda_k(t) = f_k(v_k . h(t)), equation (2).
 struct NeuralWeights {
     Lstm lstm;
-    Readout readout;                             // V, and P below it
-    Buffer<float> inverse_scale, height, slack;  // 1 / s_k; s_k in the user's units of time, 0 in the padding; [width]
+    Readout readout;                             // V
+    Product past;                                // P, which may have no units
+    Buffer<float> inverse_scale, height, slack;  // 1 / s_k; s_k in the user's units of time, 0 in the padding; [Kp]
     double per_time;                             // the model's units of time in one of the user's
     std::vector<double> log_height;
 
-    NeuralWeights(Lstm read, Readout out, const float* scale, double time_scale)
-        : lstm(std::move(read)), readout(std::move(out)), inverse_scale(readout.Kp), height(readout.Kp), slack(readout.width), per_time(1 / time_scale), log_height(readout.Kp) {
+    NeuralWeights(Lstm read, Readout out, Product units, const float* scale, double time_scale)
+        : lstm(std::move(read)), readout(std::move(out)), past(std::move(units)), inverse_scale(readout.Kp),
+          height(readout.Kp), slack(readout.Kp), per_time(1 / time_scale), log_height(readout.Kp) {
         for (int k = 0; k < readout.Kp; k++) {
             bool real = k < readout.K;
             inverse_scale[k] = real ? 1 / scale[k] : 1.0f;
             height[k] = real ? static_cast<float>(scale[k] * per_time) : 0.0f;
             log_height[k] = std::log(static_cast<double>(real ? scale[k] : 1.0f) * per_time);
         }
-        for (int k = 0; k < readout.width; k++)
+        for (int k = 0; k < readout.Kp; k++)
             slack[k] = 32 * std::numeric_limits<float>::epsilon() * (1 + readout.size(k));
     }
 };
@@ -67,11 +69,11 @@ class Neural {
 public:
     using Real = float;
     using Weights = NeuralWeights;
-    const int K, Kp, width;
+    const int K, Kp;
 
     explicit Neural(const NeuralWeights& weights)
-        : K(weights.readout.K), Kp(weights.readout.Kp), width(weights.readout.width), w_(weights),
-          Dp_(weights.lstm.Dp), edges_(2 * kSlots * Dp_), apart_(Dp_), first_(4 * Dp_) {
+        : K(weights.readout.K), Kp(weights.readout.Kp), w_(weights), Dp_(weights.lstm.Dp), edges_(2 * kSlots * Dp_),
+          apart_(Dp_), first_(4 * Dp_) {
         w_.lstm.begin(w_.lstm.input(K), first_.data());
     }
 
@@ -82,34 +84,41 @@ public:
         for (int r = 0; r < rows; r++) std::memcpy(cells(r), first_.data(), 16 * Dp_);
     }
 
-    // [n][width]; the units' sums only where they are wanted.
-    void drives(int row, int n, const double* elapsed, float* x, bool units) {
+    // [n][Kp].
+    void drives(int row, int n, const double* elapsed, float* x) {
         points_.reserve(size_t(n) * Dp_);
-        own_.resize(n);
-        for (int j = 0; j < n; j++) own_[j] = static_cast<float>(elapsed[j] * w_.per_time);
-        hidden_at(cells(row), Dp_, n, own_.data(), points_.data());
-        w_.readout.apply(n, points_.data(), x, units ? width : Kp);
+        hidden_at_all(row, n, elapsed, points_.data());
+        w_.readout.apply(n, points_.data(), x);
     }
 
-    void look(int row, double elapsed, int slot, float* x, bool units) {
+    void look(int row, double elapsed, int slot, float* x) {
         float own = static_cast<float>(elapsed * w_.per_time);
         hidden_at(cells(row), Dp_, 1, &own, hidden(slot), cell(slot));
-        w_.readout.apply(1, hidden(slot), x, units ? width : Kp);
+        w_.readout.apply(1, hidden(slot), x);
     }
 
     // Look at the right end of a stretch, and bound drives from its left end on. Appendix C.4: each h_d is monotone in
-    // between, so v . h stays within its mean at the ends and half its spread. Units also have a lower bound, in low.
-    void bound(int row, double elapsed, int left, int right, const float* x_left, float* x_right, float* x, float* low) {
+    // between, so v . h stays within its mean at the ends and half its spread.
+    void bound(int row, double elapsed, int left, int right, const float* x_left, float* x_right, float* x) {
         const float own = static_cast<float>(elapsed * w_.per_time);
         hidden_at(cells(row), Dp_, 1, &own, hidden(right), cell(right));
         const float *a = hidden(left), *b = hidden(right);
         for (int d = 0; d < Dp_; d += W) store(apart_.data() + d, magnitude(load(b + d) - load(a + d)));
         w_.readout.apply(b, apart_.data(), x_right, x);
-        const float* slack = w_.slack.data();
-        for (int k = Kp; k < width; k += W)
-            store(low + k - Kp, (load(x_left + k) + load(x_right + k) - load(x + k)) * 0.5f - load(slack + k));
-        for (int k = 0; k < width; k += W)
-            store(x + k, (load(x_left + k) + load(x_right + k) + load(x + k)) * 0.5f + load(slack + k));
+        for (int k = 0; k < Kp; k += W)
+            store(x + k, (load(x_left + k) + load(x_right + k) + load(x + k)) * 0.5f + load(w_.slack.data() + k));
+    }
+
+    // The mean rate of a row's cells.
+    double pace(int row) const { return w_.per_time * total(cells(row) + 2 * Dp_, Dp_) / Dp_; }
+
+    // P h of n rows at m times each, [n][m][units]: one matrix product.
+    void sums(int n, const int* rows, int m, const double* elapsed, float* x) {
+        points_.reserve(size_t(n) * m * Dp_);
+        inputs_.resize(n * m);
+        for (int i = 0; i < n; i++) hidden_at_all(rows[i], m, elapsed + i * m, points_.data() + size_t(i) * m * Dp_);
+        for (int i = 0; i < n * m; i++) inputs_[i] = points_.data() + size_t(i) * Dp_;
+        w_.past.apply(n * m, inputs_.data(), x);
     }
 
     void keep(int row, int slot) {
@@ -150,6 +159,14 @@ private:
     std::vector<float*> outputs_;
 
     float* cells(int row) { return cells_.data() + size_t(row) * 4 * Dp_; }
+    const float* cells(int row) const { return cells_.data() + size_t(row) * 4 * Dp_; }
+
+    void hidden_at_all(int row, int n, const double* elapsed, float* to) {
+        own_.resize(n);
+        for (int j = 0; j < n; j++) own_[j] = static_cast<float>(elapsed[j] * w_.per_time);
+        hidden_at(cells(row), Dp_, n, own_.data(), to);
+    }
+
     float* hidden(int slot) { return edges_.data() + 2 * slot * Dp_; }
     float* cell(int slot) { return edges_.data() + (2 * slot + 1) * Dp_; }
 };
@@ -157,58 +174,48 @@ private:
 // lambda_k(t) = base_k + excited_k exp(-decay_k elapsed): a Hawkes process, or a Poisson process where nothing excites.
 struct HawkesWeights {
     std::vector<double> base, decay, jumps;  // [K], [K], [K, K] from the exciting type to the excited one
-    Readout past;                            // P [units, K], which may have no units
+    Product past;                            // P, which may have no units
 };
 
 class Excited {
 public:
     using Real = double;
     using Weights = HawkesWeights;
-    const int K, Kp, width;
+    const int K, Kp;
 
-    explicit Excited(const HawkesWeights& weights)
-        : K(static_cast<int>(weights.base.size())), Kp(K), width(K + weights.past.width), w_(weights),
-          features_(padded(K)), sums_(2 * weights.past.width) {
-        std::fill_n(features_.data(), padded(K), 0.0f);
-        for (int u = 0; u < width - K; u++) reach_.push_back(weights.past.size(u));
+    explicit Excited(const HawkesWeights& weights) : K(static_cast<int>(weights.base.size())), Kp(K), w_(weights) {
+        for (double decay : w_.decay) pace_ += 0.5 * decay / K;
     }
 
     void begin(int rows) { excited_.assign(size_t(rows) * K, 0.0); }
 
-    void drives(int row, int n, const double* elapsed, double* x, bool units) {
+    void drives(int row, int n, const double* elapsed, double* x) {
         const double* own = excited_.data() + size_t(row) * K;
-        for (int j = 0; j < n; j++, x += width) {
+        for (int j = 0; j < n; j++, x += K)
             for (int k = 0; k < K; k++) {
                 const double rate = w_.base[k] + own[k] * std::exp(-w_.decay[k] * elapsed[j]);
                 x[k] = rate + std::log(-std::expm1(-rate));
             }
-            if (!units || width == K) continue;
-            for (int k = 0; k < K; k++) features_[k] = static_cast<float>(feature(x[k]));
-            w_.past.apply(1, features_.data(), sums_.data());
-            std::copy_n(sums_.data(), width - K, x + K);
-        }
     }
 
-    void look(int row, double elapsed, int, double* x, bool units) { drives(row, 1, &elapsed, x, units); }
+    void look(int row, double elapsed, int, double* x) { drives(row, 1, &elapsed, x); }
 
-    // Intensities, and with them features, only fall until the next event. Units also have a lower bound, in low.
-    void bound(int row, double elapsed, int, int, const double* x_left, double* x_right, double* x, double* low) {
-        drives(row, 1, &elapsed, x_right, true);
+    // Intensities only fall until the next event.
+    void bound(int row, double elapsed, int, int, const double* x_left, double* x_right, double* x) {
+        drives(row, 1, &elapsed, x_right);
         std::memcpy(x, x_left, 8 * K);
-        if (width == K) return;
-        double size = 1;
-        for (int k = 0; k < K; k++) {
-            const double left = feature(x_left[k]), right = feature(x_right[k]);
-            features_[k] = static_cast<float>(left - right);
-            size = std::max({size, std::abs(left), std::abs(right)});
-        }
-        float* apart = sums_.data() + w_.past.width;
-        w_.past.apply(features_.data(), features_.data(), sums_.data(), apart);
-        for (int u = 0; u < width - K; u++) {
-            const double slack = 32 * std::numeric_limits<float>::epsilon() * (1 + size * reach_[u]);
-            const double middle = (x_left[K + u] + x_right[K + u]) / 2, half = apart[u] / 2 + slack;
-            low[u] = middle - half, x[K + u] = middle + half;
-        }
+    }
+
+    // Half the mean rate: drives are about logs of intensities, which take longer to come to rest.
+    double pace(int) const { return pace_; }
+
+    // Of what is known of the past (models/base.py, features).
+    void sums(int n, const int* rows, int m, const double* elapsed, float* x) {
+        drives_.resize(size_t(n) * m * K), features_.resize(drives_.size()), inputs_.resize(n * m);
+        for (int i = 0; i < n; i++) drives(rows[i], m, elapsed + i * m, drives_.data() + size_t(i) * m * K);
+        for (size_t i = 0; i < drives_.size(); i++) features_[i] = static_cast<float>(std::max(drives_[i], -30.0));
+        for (int i = 0; i < n * m; i++) inputs_[i] = features_.data() + size_t(i) * K;
+        w_.past.apply(n * m, inputs_.data(), x);
     }
 
     void keep(int, int) {}
@@ -233,11 +240,10 @@ public:
 
 private:
     const HawkesWeights& w_;
-    std::vector<double> excited_, reach_;  // by row and type; the most that features of size 1 make of each unit
-    Buffer<float> features_, sums_;
-
-    // What is known of the past (models/base.py, features).
-    static double feature(double drive) { return std::max(drive, -30.0); }
+    double pace_ = 0;
+    std::vector<double> excited_, drives_;  // by row and type
+    std::vector<float> features_;
+    std::vector<const float*> inputs_;
 };
 
 }  // namespace retrodict

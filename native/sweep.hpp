@@ -17,9 +17,10 @@
 #include <memory>
 #include <vector>
 
-#include "future.hpp"
 #include "history.hpp"
 #include "missing.hpp"
+#include "outlook.hpp"
+#include "past.hpp"
 #include "processes.hpp"
 #include "random.hpp"
 #include "resampling.hpp"
@@ -72,11 +73,12 @@ public:
     Sweep(const typename Process::Weights& weights, const FutureWeights* future, const Settings& settings)
         : process_(weights), future_weights_(future), mixing_(future && future->mixing ? &*future->mixing : nullptr),
           settings_(settings), changes_(settings.missing.empty()), M_(settings.particles), Kp_(process_.Kp),
-          width_(process_.width), rho_(Kp_), x_((kSlots + 1) * width_), rates_(2 * Kp_), low_(width_ - Kp_) {
+          units_(mixing_ ? mixing_->padded_units : 0), rho_(Kp_), x_((kSlots + 1) * Kp_), rates_(2 * Kp_), low_(units_),
+          high_(units_), sums_(size_t(kChunk) * Past::kPoints * units_) {
         for (int k = 0; k < Kp_; k++)
             rho_[k] = static_cast<Real>(!changes_ && k < process_.K ? settings.missing[k] : 0.0);
         const size_t most = std::max(settings.nodes.size(), settings.grid.size());
-        points_.reserve(most * width_), ahead_.reserve(most * width_), times_.resize(most);
+        points_.reserve(most * Kp_), ahead_.reserve(most * Kp_), times_.resize(most), terms_.resize(most);
         if (mixing_) scratch_.reserve(mixing_->scratch(static_cast<int>(most)));
         grid_p_.resize(settings.grid.size()), grid_q_.resize(settings.grid.size());
     }
@@ -114,6 +116,7 @@ private:
         int to, from;
     };
 
+    static constexpr int kChunk = Product::kRows;  // rows whose units' sums are taken at once
     static constexpr double kLeast = 1e-2;  // of lambda^p times the most of rho, that an interpolant is
 
     Process process_;
@@ -121,10 +124,15 @@ private:
     const Mixing* mixing_;  // where past and future interact
     const Settings& settings_;
     bool changes_;  // whether rho changes within streams
-    int M_, Kp_, width_, alive_ = 0;
+    int M_, Kp_, units_, alive_ = 0;
     Buffer<Real> rho_;  // now
-    Buffer<Real> x_, rates_, ahead_, points_, low_;
-    Buffer<float> scratch_;
+    Buffer<Real> x_, rates_, ahead_, points_;
+    Buffer<float> low_, high_, sums_, scratch_;
+    Past pasts_[kChunk];
+    const Past* past_ = nullptr;      // of the row that looks for an event
+    std::vector<Terms> terms_;
+    std::vector<int> mixed_;
+    std::vector<double> mixed_times_;
     Stretch here_{};                  // where rates are asked for
     double ended_ = 0;                // since the stream's start
     std::vector<Stretch> passed_;     // since the row's last event
@@ -138,7 +146,7 @@ private:
     std::vector<double> elapsed_, weights_;
     std::vector<Copy> copies_;
 
-    Real* x(int slot) { return x_.data() + slot * width_; }
+    Real* x(int slot) { return x_.data() + slot * Kp_; }
 
     void begin(const Observed* observed, Outcome* outcomes, int streams) {
         process_.begin(streams * M_);
@@ -167,7 +175,7 @@ private:
     // All particles of a stream go on into its next segment.
     void enter(Stream& s) {
         const double* edges = s.seen->edges;
-        if (future_) s.outlook.tabulate(*future_, s.first / M_, s.number, left(s), edges[s.number], Kp_, width_);
+        if (future_) s.outlook.tabulate(*future_, s.first / M_, s.number, left(s), edges[s.number], Kp_);
         s.pending.resize(M_);
         for (int m = 0; m < M_; m++) s.pending[m] = s.first + m;
     }
@@ -193,7 +201,7 @@ private:
                 row.log_weight += settings_.log_atom[outcome] - log_q[outcome];
                 if (!outcome) continue;
                 row.log_weight += std::log(s.seen->start_missing[outcome - 1]);
-                process_.look(r, 0.0, kCandidate, x(kCandidate), false);
+                process_.look(r, 0.0, kCandidate, x(kCandidate));
                 process_.keep(r, kCandidate);
                 impute(s, r, 0.0, outcome - 1);
             }
@@ -224,8 +232,11 @@ private:
     void draw_segment(Stream& s) {
         const double right = s.seen->edges[std::min(s.number, s.seen->n)];
         size_t still = 0;
-        for (int r : s.pending) {
+        for (size_t i = 0; i < s.pending.size(); i++) {
+            if (mixing_ && i % kChunk == 0) learn_past(s, i, right);
+            const int r = s.pending[i];
             Row& row = rows_[r];
+            past_ = &pasts_[i % kChunk];
             const Step step = settings_.inversion ? invert(s, row, r, right) : thin(s, row, r, right);
             if (step.found || s.number < s.seen->n) process_.keep(r, step.slot);
             if (step.found) {
@@ -270,12 +281,43 @@ private:
         return here_;
     }
 
-    // The model's drives [n][width] at times since the row's last event, with what the future adds, in ahead_.
+    // What the units know of the past of the next few rows, from the i-th on, where events may go missing.
+    void learn_past(Stream& s, size_t i, double right) {
+        mixed_.clear(), mixed_times_.clear();
+        const int n = static_cast<int>(std::min<size_t>(kChunk, s.pending.size() - i));
+        for (int j = 0; j < n; j++) {
+            const int r = s.pending[i + j];
+            double from = 0, to = right - rows_[r].since;
+            if (changes_ && !may_miss(s, r, right, from, to)) continue;
+            pasts_[j].set(from, to, process_.pace(r), sums_.data() + mixed_.size() * Past::kPoints * units_, units_);
+            mixed_.push_back(r);
+            for (int p = 0; p < Past::kPoints; p++) mixed_times_.push_back(pasts_[j].point(p));
+        }
+        process_.sums(static_cast<int>(mixed_.size()), mixed_.data(), Past::kPoints, mixed_times_.data(), sums_.data());
+    }
+
+    // Whether anything can go missing before the right end, and from when to when, since the row's last event.
+    bool may_miss(Stream& s, int r, double right, double& from, double& to) {
+        const double since = rows_[r].since;
+        bool any = false;
+        for (double now = since; now < right;) {
+            const Stretch here = s.missing.enter(now, right, settings_.after, triggered(r));
+            if (here.possible && !any) from = now - since;
+            if (here.possible) to = here.to - since, any = true;
+            now = here.to;
+        }
+        return any;
+    }
+
+    // The model's drives [n][Kp] at times since the row's last event, with what the future adds, in ahead_.
     void look_ahead(const Stream& s, const Row& row, int n, const double* times, const Real* drives) {
         if (!future_) return;
-        std::copy_n(drives, n * width_, ahead_.data());
-        for (int j = 0; j < n; j++) s.outlook.add(row.since + times[j], ahead_.data() + j * width_);
-        if (mixing_) mixing_->add(n, ahead_.data(), width_, Kp_, scratch_.data());
+        std::copy_n(drives, n * Kp_, ahead_.data());
+        for (int j = 0; j < n; j++) {
+            if (mixing_) past_->at(times[j], terms_[j]);
+            s.outlook.add(row.since + times[j], ahead_.data() + j * Kp_, mixing_ ? &terms_[j] : nullptr);
+        }
+        if (mixing_) mixing_->add(n, terms_.data(), ahead_.data(), Kp_, scratch_.data());
     }
 
     // lambda^p and rho lambda^q at a single time, as ``rates_at`` gives them.
@@ -307,11 +349,11 @@ private:
                 looked = false;
                 continue;
             }
-            if (!looked) process_.look(r, here.from, step.slot, x(step.slot), true);
+            if (!looked) process_.look(r, here.from, step.slot, x(step.slot));
             looked = true;
             thin_stretch(s, row, r, wait, step, there);
         }
-        if (!looked) process_.look(r, length, step.slot, x(step.slot), false);
+        if (!looked) process_.look(r, length, step.slot, x(step.slot));
         row.log_weight += survival(s, row, r, step.at);
         return step;
     }
@@ -323,18 +365,16 @@ private:
         while (from < here_.to && !step.found) {
             double to = from + row.window;
             if (!(to < here_.to - 0.25 * row.window)) to = here_.to;
-            process_.bound(r, to, step.slot, there, x(step.slot), x(there), top, low_.data());
-            if (future_) s.outlook.add_peak(row.since + from, row.since + to, top);
-            if (mixing_) {
-                s.outlook.add_trough(row.since + from, row.since + to, low_.data());
-                mixing_->add_bound(top, low_.data(), top + Kp_, scratch_.data());
-            }
+            process_.bound(r, to, step.slot, there, x(step.slot), x(there), top);
+            if (mixing_) past_->range(from, to, low_.data(), high_.data());
+            if (future_) s.outlook.add_bound(row.since + from, row.since + to, top, low_.data(), high_.data());
+            if (mixing_) mixing_->add_bound(top, low_.data(), high_.data(), scratch_.data());
             process_.activate(top, rates_.data());
             if (changes_) s.missing.peak(row.since + from, row.since + to, here_, rho_.data());
             const double most = scale(rates_.data(), rho_.data(), Kp_) * (1 + 1e-5);
             for (; wait < most * (to - now) && !step.found; wait = row.draws.exponential()) {
                 now += wait / most;
-                process_.look(r, now, kCandidate, x(kCandidate), true);
+                process_.look(r, now, kCandidate, x(kCandidate));
                 if (row.draws.next() * most <= evaluate(s, row, now, x(kCandidate))) step = take(row, now);
             }
             // An exponential wait has no memory: what is left of it holds for the next stretch.
@@ -383,14 +423,14 @@ private:
 
     // Drives at the first n of times_, all in the stretch here_.
     void look_at_all(const Stream& s, const Row& row, int r, int n) {
-        process_.drives(r, n, times_.data(), points_.data(), here_.possible);
+        process_.drives(r, n, times_.data(), points_.data());
         if (here_.possible) look_ahead(s, row, n, times_.data(), points_.data());
     }
 
     // lambda^p at the j-th of these, in rates_; returns the sum of rho lambda^q.
     double rates_of(const Stream& s, const Row& row, int j) {
-        const Real* drives = points_.data() + j * width_;
-        if (here_.possible) return rates_at(s, row.since + times_[j], drives, ahead_.data() + j * width_);
+        const Real* drives = points_.data() + j * Kp_;
+        if (here_.possible) return rates_at(s, row.since + times_[j], drives, ahead_.data() + j * Kp_);
         process_.activate(drives, rates_.data());
         return 0;
     }
@@ -410,7 +450,7 @@ private:
             row.log_weight += area - before - model_area(share) * span;
         }
         const int slot = found ? kCandidate : kOneEnd;
-        process_.look(r, at, slot, x(slot), found);
+        process_.look(r, at, slot, x(slot));
         if (!found) return {false, at, 0, slot};
         // The time is from the interpolant, the type from lambda^q itself.
         row.log_weight += std::log(static_cast<double>(evaluate(s, row, at, x(slot)))) - log_rate;

@@ -11,6 +11,9 @@
 #include <immintrin.h>
 #endif
 
+// Compilers think these functions too long to be worth it, and calls spill every register.
+#define RETRODICT_INLINE inline __attribute__((always_inline))
+
 namespace retrodict {
 
 #if defined(__AVX512F__)
@@ -54,7 +57,7 @@ inline vec smaller(vec a, vec b) { return a < b ? a : b; }
 inline vec clamp(vec x, float low, float high) { return smaller(larger(x, vec{} + low), vec{} + high); }
 inline vec magnitude(vec x) { return reinterpret_cast<vec>(reinterpret_cast<ivec>(x) & 0x7FFFFFFF); }
 
-inline vec reciprocal(vec x) {
+RETRODICT_INLINE vec reciprocal(vec x) {
 #if defined(__AVX512F__)
     // An estimate of 14 bits and one step of Newton's method: faster than division, 23 bits right.
     vec r = reinterpret_cast<vec>(_mm512_rcp14_ps(reinterpret_cast<__m512>(x)));
@@ -75,7 +78,19 @@ inline float sum(vec x) {
 }
 
 // exp(x) = 2^n exp(r) with |r| <= log(2)/2; n is found by adding 1.5 * 2^23, which leaves it in the lowest bits.
-inline vec exp(vec x) {
+RETRODICT_INLINE vec exp(vec x) {
+#if defined(__AVX512F__)
+    // The same by powers of two, which instructions of this set take apart and put together.
+    const vec t = x * 1.44269504f;
+    const __m512 n = _mm512_roundscale_ps(reinterpret_cast<__m512>(t), _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
+    const vec r = t - reinterpret_cast<vec>(n);
+    vec p = r * 0.00132647272f + 0.00967151264f;
+    p = p * r + 0.0555073374f;
+    p = p * r + 0.240222421f;
+    p = p * r + 0.693146978f;
+    p = p * r + 1.0f;
+    return reinterpret_cast<vec>(_mm512_scalef_ps(reinterpret_cast<__m512>(p), n));
+#else
     x = clamp(x, -87.0f, 88.0f);
     constexpr float shift = 12582912.0f;
     vec t = x * 1.44269504f + shift;
@@ -90,11 +105,17 @@ inline vec exp(vec x) {
     p = p * r + 1.0f;
     ivec power = (reinterpret_cast<ivec>(t) + 127) << 23;
     return p * reinterpret_cast<vec>(power);
+#endif
 }
 
 // An odd polynomial over an even one, right to a few units in the last place.
-inline vec tanh(vec x) {
+RETRODICT_INLINE vec tanh(vec x) {
+#if defined(__AVX512DQ__)
+    constexpr int smaller_size = 2;
+    x = reinterpret_cast<vec>(_mm512_range_ps(reinterpret_cast<__m512>(x), _mm512_set1_ps(7.9f), smaller_size));
+#else
     x = clamp(x, -7.9f, 7.9f);
+#endif
     vec q = x * x;
     vec p = q * -2.76076847742355e-16f + 2.00018790482477e-13f;
     p = p * q + -8.60467152213735e-11f;
@@ -108,10 +129,10 @@ inline vec tanh(vec x) {
     return p * x * reciprocal(d);
 }
 
-inline vec sigmoid(vec x) { return tanh(x * 0.5f) * 0.5f + 0.5f; }
+RETRODICT_INLINE vec sigmoid(vec x) { return tanh(x * 0.5f) * 0.5f + 0.5f; }
 
 // max(x, 0) + log(1 + y) with y = exp(-|x|), by the series of log((1 + s) / (1 - s)) at s = y / (2 + y) <= 1/3.
-inline vec softplus(vec x) {
+RETRODICT_INLINE vec softplus(vec x) {
     vec y = exp(-magnitude(x));
     vec s = y * reciprocal(y + 2.0f);
     vec q = s * s;

@@ -23,7 +23,7 @@ compiled = pytest.mark.skipif(native.native_module() is None, reason="the native
 each_proposal = pytest.mark.parametrize(("smooth", "mixing"), [(False, 0), (True, 0), (True, 13)])
 
 
-def neural_case(smooth: bool, mixing: int = 0, streams: int = 12, atom: bool = False):
+def neural_case(smooth: bool, mixing: int = 0, streams: int = 12, atom: bool = False, rates: float | None = None):
     """A random neural Hawkes process in single precision with an awkward number of cells, types and units."""
     model = random_neural_hawkes(num_types=5, hidden_size=19, seed=2, spread=0.6).float()
     with torch.no_grad():
@@ -31,7 +31,7 @@ def neural_case(smooth: bool, mixing: int = 0, streams: int = 12, atom: bool = F
         model.time_scale.fill_(0.7)
     if atom:
         model.start_atom = StartAtom(torch.tensor([0.3, 0.2, 0.1, 0.1, 0.2, 0.1], dtype=torch.float64).log())
-    mechanism = rd.ByType([0.5, 0.2, 1.0, 0.0, 0.7])
+    mechanism = rd.ByType([0.5, 0.2, 1.0, 0.0, 0.7] if rates is None else rates)
     observed, _ = mechanism.censor(simulate(model, streams, end=3.0, seed=1), seed=1)
     torch.manual_seed(5)
     proposal = rd.Smoothing(model, mechanism, 21, mixing) if smooth else rd.Filtering(model, mechanism)
@@ -92,6 +92,18 @@ def test_log_weights_are_those_of_the_particles(smooth, mixing):
     observed, proposal = neural_case(smooth, mixing, streams=4)
     posterior = rd.impute(observed, proposal, particles=30, resample=None, seed=3, engine="native")
     weights_are_those_of_the_particles(posterior, observed, proposal, atol=2e-3)
+
+
+@compiled
+@pytest.mark.parametrize("end", [0.1, 3.0, 30.0, 300.0])
+def test_units_are_those_of_the_smoother_however_long_the_gap(end):
+    """The sums of mixing units, interpolated over gaps of any length, move log weights by less than a hundredth."""
+    _, proposal = neural_case(smooth=True, mixing=13, rates=min(0.5, 0.5 / end))
+    streams = [rd.EventStream([share * end], [0], end=end, id=str(share)) for share in (0.0, 0.3, 0.9)]
+    observed = rd.StreamSet(streams, types=[str(k) for k in range(5)])
+    posterior = rd.impute(observed, proposal, particles=20, resample=None, seed=3, engine="native")
+    assert len(posterior.event_times) > 0
+    weights_are_those_of_the_particles(posterior, observed, proposal, atol=1e-2)
 
 
 @compiled

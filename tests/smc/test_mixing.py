@@ -53,6 +53,24 @@ def test_the_evidence_of_400_small_runs_averages_to_the_truth(resample, sampler,
         assert runs.diagnostics.resamplings.sum() > 0
 
 
+@each_engine
+@pytest.mark.parametrize("sign", [-1.0, 1.0])
+def test_units_that_move_after_an_event_are_bounded_at_both_ends(sign, engine, case):
+    """Units that see the past alone make λ^q rise or fall between events; a bound from one end would be too low."""
+    model, stream, truth, error = case
+    proposal = random_mixing(model, MISSING)
+    with torch.no_grad():
+        for weight in (proposal.readout, proposal.mix.future.weight, proposal.mix.past.bias):
+            weight.zero_()
+        proposal.mix.past.weight.fill_(1.0)
+        proposal.mix.readout.weight.fill_(sign * 0.25)
+    runs = rd.impute(
+        copies(stream, 400), proposal, particles=10, seed=6, engine=engine, sampler="thinning", islands=1, resample=None
+    )
+    values = np.exp(runs.log_evidence)
+    assert abs(values.mean() - truth) < 3 * np.hypot(values.std() / 20, error)
+
+
 def test_a_bound_that_is_too_low_is_noticed(case, monkeypatch):
     """The test above can fail: bound what mixing adds by less than it adds."""
     model, stream, truth, _ = case
