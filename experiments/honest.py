@@ -149,7 +149,8 @@ def _inputs(folder: Path, task: Task, streams: int) -> tuple[rd.Proposal, rd.Str
         costs = [gap * share for share in (0.1, 0.3, 1.0, 3.0, 10.0)]
     if task.method == "filtering":
         return rd.Filtering(model, missing), observed, truth, costs
-    return rd.load_proposal(smoother_of(folder, task.data.partition("x")[0])).given(missing), observed, truth, costs
+    name = task.data if task.data in REAL else task.data.partition("x")[0]
+    return rd.load_proposal(smoother_of(folder, name)).given(missing), observed, truth, costs
 
 
 def _flat(guesses: Any) -> Ensembles:
