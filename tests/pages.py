@@ -39,7 +39,7 @@ PAGES = [ROOT / name for name in ("README.md", "CHANGELOG.md", "CONTRIBUTING.md"
 PAGES = [page for page in PAGES if page.exists()] + sorted(DOCS.rglob("*.md"))  # a source archive has few
 
 _BLOCK = re.compile(r"^(?:<!-- not run: (?P<why>.*?) -->\n+)?^``` ?(?P<info>[^\n`]*)\n(?P<code>.*?)^```", re.M | re.S)
-_OTHER_PROGRAMS = ("pip", "make", "python", "pytest", "docker", "curl")
+_OTHER_PROGRAMS = ("pip", "make", "python", "pytest", "docker", "curl", "auditwheel", "abi3audit")
 _TRAINS = ("fit", "smoother", "fit-incomplete")
 _DECIMAL = re.compile(r"-?\d+\\\.\d+")
 QUICK_EPOCHS, QUICK_PARTICLES = 2, 100
@@ -141,7 +141,9 @@ def assert_known(program: str, words: list[str]) -> None:
         assert all(word in targets for word in words if "=" not in word), words
     elif program == "python" and words[0] == "-m":
         module = ROOT / words[1].replace(".", "/")
-        assert words[1] in ("venv", "pip", "retrodict") or module.exists() or module.with_suffix(".py").exists(), words
+        assert (
+            words[1] in ("venv", "pip", "build", "retrodict") or module.exists() or module.with_suffix(".py").exists()
+        ), words
     elif program == "python" and words[0].endswith(".py"):
         assert (ROOT / words[0]).exists(), words
 

@@ -37,6 +37,9 @@ COLUMNS = {
     "--start before": "there is no column 'before' (--start)",
     "--end after": "there is no column 'after' (--end)",
     "--timezone Mars/Phobos": "Mars/Phobos",
+    "--codes LAB": "cannot understand --codes 'LAB'. Remedy: give a number, PATTERN=TYPE or a .json file",
+    "--codes 2": "--codes is for MEDS tables alone",
+    "--lifecycle sometimes": "--lifecycle is 'sometimes'. Remedy: use one of complete, transition, all",
 }
 SEED = {"--seed -1": "Invalid value for '--seed'"}
 DEVICE = {

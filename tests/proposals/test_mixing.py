@@ -174,12 +174,12 @@ def test_a_saved_proposal_comes_back_the_same(tmp_path):
     assert torch.equal(loaded.log_prob(missing, observed), proposal.log_prob(missing, observed))
 
 
-@pytest.mark.parametrize("size", [4, 20])
-def test_by_default_there_are_as_many_units_as_the_larger_lstm_has_cells(size):
+@pytest.mark.parametrize("size", [4, 20, 40])
+def test_by_default_there_are_32_units_or_as_many_as_the_larger_lstm_has_cells(size):
     model = random_neural_hawkes(hidden_size=8)
-    assert rd.Smoothing(model, rd.ByType(0.5), size).mixing == max(size, 8)
-    assert rd.Smoothing(rd.Poisson([1.0]), rd.ByType(0.5), size).mixing == size
-    assert rd.Smoothing(rd.Poisson([1.0]), rd.ByType(0.5)).mixing == 64
+    assert rd.Smoothing(model, rd.ByType(0.5), size).mixing == min(max(size, 8), 32)
+    assert rd.Smoothing(rd.Poisson([1.0]), rd.ByType(0.5), size).mixing == min(size, 32)
+    assert rd.Smoothing(rd.Poisson([1.0]), rd.ByType(0.5)).mixing == 32
 
 
 def test_folders_of_before_mixing_was_recorded_hold_the_papers_form(tmp_path):

@@ -157,6 +157,7 @@ def test_the_table_says_all_that_the_timeline_shows(visit, path, posterior):
     made, hidden = posterior
     page = visit(path)
     page.get_by_text("Events as a table").click()
+    page.locator("#table tbody tr").first.wait_for()
     table = [row.split("\t") for row in page.locator("#table tbody tr").all_inner_texts()]
     decoded = made.consensus(1.0)[0]
     kinds = [row[2] for row in table]

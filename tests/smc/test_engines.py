@@ -242,7 +242,7 @@ def test_without_a_compiler_the_reference_is_used_and_that_is_said_once(monkeypa
         rd.impute(observed, proposal, particles=5)
     reference = rd.impute(observed, proposal, particles=5, engine="torch")
     np.testing.assert_array_equal(ours.event_times, reference.event_times)
-    with pytest.raises(rd.ModelError, match=r"no C\+\+ compiler was found"):
+    with pytest.raises(rd.ModelError, match=r"no C\+\+ compiler with vector types was found"):
         rd.impute(observed, proposal, particles=5, engine="native")
 
 
