@@ -164,37 +164,28 @@ def measure(folder: Path, task: Task, part: str, streams: int, device: str) -> s
 def show(folder: Path) -> str:
     """Effective sizes (without resampling) and distances of the one smoother and filtering, as shares of the own's."""
     found = {file.stem: read_json(file) for file in sorted((folder / "universal").glob("*.json"))}
-    rows = [["data", "case", "M", "ESS own", "one / own", "filtering / own", "distance one / own", "± s.e.",
-             "filtering / own", "log evidence one - own", "filtering - own"]]  # fmt: skip
-    for name in found:
-        parts = name.rsplit(".one.", 1)
-        if len(parts) != 2:
+    numbers = sorted({int(name.split(".own.")[1]) for name in found if ".own." in name})
+    names = ["data", "case", "own, M = 50", *(f"{x}, {M:,}" for M in numbers for x in ("one", "filtering"))]
+    names += [f"distance {x}, {M:,}" for M in numbers for x in ("one", "filtering")]
+    cases = sorted({name.split(".own.")[0] for name in found if ".own." in name})
+    rows = []
+    for case in cases:
+        results = {(x, M): found.get(f"{case}.{x}.{M}") for x in METHODS for M in numbers}
+        if None in results.values():
             continue
-        one, filtering = found[name], found.get(f"{parts[0]}.filtering.{parts[1].split('.')[0]}")
-        own = found.get(f"{parts[0]}.own.{parts[1].split('.')[0]}")
-        if own is None or filtering is None:
-            continue
-        dataset, case = parts[0].split(".", 1)
-        rows.append(
-            [dataset, case, parts[1], f"{np.mean(own['ess_without_resampling']):.1f}", *_compare(one, filtering, own)]
-        )
-    return table(rows[0], rows[1:])
+        row = [*case.split(".", 1), f"{np.mean(results['own', 50]['ess_without_resampling']):.1f}"]
+        row += [_share(results, x, M, "ess_without_resampling") for M in numbers for x in ("one", "filtering")]
+        row += [_share(results, x, M, "distance") for M in numbers for x in ("one", "filtering")]
+        rows.append(row)
+    return table(names, rows)
 
 
-def _compare(one: dict[str, Any], filtering: dict[str, Any], own: dict[str, Any]) -> list[str]:
-    keys = ("ess_without_resampling", "distance", "log_evidence")
-    ess, distance, evidence = ([np.array(result[key], float) for result in (one, filtering, own)] for key in keys)
-    total = distance[2].sum()
-    error = np.std(distance[0] - distance[2]) * np.sqrt(len(distance[0])) / total
-    return [
-        f"{ess[0].mean() / ess[2].mean():.3f}",
-        f"{ess[1].mean() / ess[2].mean():.3f}",
-        f"{distance[0].sum() / total:.4f}",
-        f"{error:.4f}",
-        f"{distance[1].sum() / total:.4f}",
-        f"{(evidence[0] - evidence[2]).mean():+.3f}",
-        f"{(evidence[1] - evidence[2]).mean():+.3f}",
-    ]
+def _share(results: dict[tuple[str, int], Any], method: str, particles: int, what: str) -> str:
+    """The mean of a method over that of the own smoother; of distances with the standard error of paired streams."""
+    its, own = (np.array(results[name, particles][what], float) for name in (method, "own"))
+    share = f"{its.sum() / own.sum():.3f}"
+    error = np.std(its - own) * np.sqrt(len(own)) / own.sum()
+    return f"{share} ± {error:.3f}" if what == "distance" else share
 
 
 def jobs(stage: str, given: argparse.Namespace) -> Iterator[tuple[Any, ...]]:
