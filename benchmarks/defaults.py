@@ -1,4 +1,4 @@
-"""What the default costs beside 50 particles: seconds a stream, sampling and decoding apart, and memory of long streams.
+"""What the default costs beside 50 particles: seconds a stream, sampling and decoding apart; memory of long streams.
 
     python benchmarks/defaults.py
     python benchmarks/defaults.py --device cuda
