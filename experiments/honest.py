@@ -174,8 +174,7 @@ def score_of(truth: rd.StreamSet, imputed: rd.StreamSet, cost: float) -> dict[st
     bins = np.minimum((own * 10).astype(int), 9)
     covered = interval_coverage(truth, imputed, cost) if len(probability) else None
     return {
-        "distance": float(transport_score(truth, imputed, cost).distance_by_stream.sum()),
-        "first_60": float(transport_score(truth, imputed, cost).distance_by_stream[:60].sum()),
+        "distance": float(transport_score(truth, imputed, cost).distance.sum()),
         "aligned": 0 if covered is None else covered.aligned,
         "covered": 0 if covered is None else round(covered.covered * covered.aligned) if covered.aligned else 0,
         "events": np.bincount(bins, minlength=10).tolist(),

@@ -7,7 +7,7 @@
 
 ``--folder`` is that of a run (``make reproduce``), finished or not: ``models`` makes what streams and models it lacks.
 Elevator streams and random processes (neural-100, hawkes-a and so on, as in ``experiments/honest.py``) are for
-choosing, as is ``--part dev``; ``--mixing`` compares sizes. ``experiments/honest.py`` uses the smoothers that are
+choosing, as is ``--part dev``; ``--mixing`` compares sizes, and ``show --part dev`` lists all that was measured. ``experiments/honest.py`` uses the smoothers that are
 trained here. Each result is one JSON file, and what is there is not done again.
 """
 
@@ -130,10 +130,15 @@ def proposal_for(folder: Path, task: Task, model: rd.Model, missing: rd.Missingn
     return rd.load_proposal(path).given(missing) if (path / "proposal.json").exists() else None
 
 
+def results_of(folder: Path, part: str) -> Path:
+    """The folder of what was measured on test streams, or on dev streams to choose by."""
+    return folder / ("universal" if part == "test" else f"universal-{part}")
+
+
 def measure(folder: Path, task: Task, part: str, streams: int, device: str) -> str:
     """Impute test streams, or dev streams to choose by, and compare with the truth; one JSON file."""
     torch.set_num_threads(1)
-    file = folder / "universal" / f"{task.name}.json"
+    file = results_of(folder, part) / f"{task.name}.json"
     if file.exists():
         return f"{task.name}: done before"
     given = source(folder, task.dataset)
@@ -161,9 +166,16 @@ def measure(folder: Path, task: Task, part: str, streams: int, device: str) -> s
     return f"{task.name}: {seconds:.1f} s"
 
 
+def show_all(folder: Path, part: str) -> str:
+    """One row for each measurement: effective size without resampling, log evidence and distance, means over streams."""
+    keys = ("ess_without_resampling", "log_evidence", "distance")
+    found = {file.stem: read_json(file) for file in sorted(results_of(folder, part).glob("*.json"))}
+    return table(["name", *keys], [[name, *(f"{np.mean(r[key]):.4g}" for key in keys)] for name, r in found.items()])
+
+
 def show(folder: Path) -> str:
     """Effective sizes (without resampling) and distances of the one smoother and filtering, as shares of the own's."""
-    found = {file.stem: read_json(file) for file in sorted((folder / "universal").glob("*.json"))}
+    found = {file.stem: read_json(file) for file in sorted(results_of(folder, "test").glob("*.json"))}
     numbers = sorted({int(name.split(".own.")[1]) for name in found if ".own." in name})
     names = ["data", "case", "own, M = 50", *(f"{x}, {M:,}" for M in numbers for x in ("one", "filtering"))]
     names += [f"distance {x}, {M:,}" for M in numbers for x in ("one", "filtering")]
@@ -225,7 +237,7 @@ def main() -> None:
     parser.add_argument("--device", default="cpu")
     given = parser.parse_args()
     if given.stage == "show":
-        print(show(given.folder))
+        print(show(given.folder) if given.part == "test" else show_all(given.folder, given.part))
         return
     function: Callable[..., str] = {"models": make_model, "train": train, "measure": measure}[given.stage]
     context = multiprocessing.get_context("spawn")  # a forked process cannot use CUDA

@@ -73,7 +73,8 @@ private:
         double points[kPoints], powers[kPoints][kLanes] = {}, controls[kPoints][kLanes] = {};
 
         Rule() {
-            for (int j = 0; j < kPoints; j++) points[j] = (1 - std::cos(M_PI * j / (kPoints - 1))) / 2;
+            const double pi = 3.14159265358979323846;  // M_PI is not everywhere
+            for (int j = 0; j < kPoints; j++) points[j] = (1 - std::cos(pi * j / (kPoints - 1))) / 2;
             for (int j = 0; j < kPoints; j++) {
                 double own[kPoints + 1] = {1};
                 for (int i = 0, degree = 0; i < kPoints; i++) {

@@ -159,9 +159,15 @@ __all__ = [
 ]
 
 
+_FOLDERS = {"datasets", "decode", "errors", "evaluate", "events", "missingness", "models", "proposals", "random",
+            "report", "smc", "train"}  # fmt: skip
+
+
 def __getattr__(name: str) -> Any:
     if name in _LATER:
         return getattr(import_module(_LATER[name]), name)
+    if name in _FOLDERS:
+        return import_module(f"retrodict.{name}")
     raise AttributeError(f"module 'retrodict' has no attribute {name!r}")
 
 

@@ -44,12 +44,11 @@ def decode(
 
 def write_answer(posterior: Posterior, cost: float | None, columns: common.Columns, output: Path) -> float:
     """Decode a posterior and write the observed table with the imputed events; the cost in units of the streams."""
-    from retrodict.events.gaps import half_a_gap
+    from retrodict.smc.show import usual_cost
 
-    observed, possible = posterior.observed, posterior.is_possible
-    scale = columns.units_in(observed.axis)
-    expected = float(posterior.expected_count()[possible].sum())
-    price = half_a_gap(observed, observed.num_events + expected) if cost is None else cost * scale
+    observed, scale = posterior.observed, columns.units_in(posterior.observed.axis)
+    expected = float(posterior.expected_count()[posterior.is_possible].sum())
+    price = usual_cost(posterior) if cost is None else cost * scale
     with common.bar("decode", len(posterior)) as done:
         decoded = posterior.consensus(price, progress=done)
     write_events(fill(observed, decoded), output)

@@ -37,7 +37,7 @@ class Decodes(NamedTuple):
 
     times: Floats  # [D]
     types: Ints  # [D]
-    probability: Floats  # [D]: the weight of the particles with an event aligned to this one, less where they are few
+    probability: Floats  # [D]: the weight of the particles with an event aligned to this one, nearer 1/2 if few
     earliest: Floats  # [D]: weighted quantiles of where they have it, further out where charges say that they are few
     latest: Floats  # [D]
     offsets: Ints  # [N + 1]

@@ -116,10 +116,10 @@ class Anything(Missingness):
             )
         stream, end = torch.broadcast_tensors(_once(context.stream), _once(context.end))
         shape, stream, end = stream.shape, stream.reshape(-1), end.reshape(-1)
-        place = _place(stream) + _place(end)
-        if self._last is None or self._last[2] != place:  # a batch asks several times
-            self._last = stream, end, place, self._draw_for(stream, end)
-        return _Drawn(*(field.reshape(shape + field.shape[1:]) for field in self._last[3]))
+        place, last = (*_place(stream), *_place(end)), self._last
+        if last is None or last[2] != place:  # a batch asks several times
+            self._last = last = stream, end, place, self._draw_for(stream, end)
+        return _Drawn(*(field.reshape(shape + field.shape[1:]) for field in last[3]))
 
     def _draw_for(self, stream: Tensor, end: Tensor) -> _Drawn:
         """The mechanisms of streams [R]."""
@@ -216,7 +216,8 @@ def _delayed(m: _Drawn, t: Tensor) -> Tensor:
 
 def _place(x: Tensor) -> tuple[Any, ...]:
     """Where a tensor lies in memory and how often it was written to: as long as it is held, no other is the same."""
-    return x.device, x.untyped_storage().data_ptr(), x.storage_offset(), x.shape, x.stride(), x.dtype, x._version
+    written = object() if x.is_inference() else x._version  # which is not counted there: the same as no other
+    return x.device, x.untyped_storage().data_ptr(), x.storage_offset(), x.shape, x.stride(), x.dtype, written
 
 
 def _once(x: Tensor) -> Tensor:

@@ -17,5 +17,5 @@ def in_words(missing: Missingness) -> str:
             return f"{next(iter(rates.values())):g} of every type"
         some = [f"{name}={rate:g}" for name, rate in rates.items() if rate > 0]
         return ", ".join(some[:4]) + (f" and {len(some) - 4} more" if len(some) > 4 else "")
-    text = repr(missing)
+    text = type(missing).__name__ if type(missing).__repr__ is object.__repr__ else repr(missing)
     return text if len(text) <= 160 else text[:160] + " ..."

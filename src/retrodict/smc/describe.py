@@ -22,7 +22,7 @@ def describe_run(proposal: Proposal, engine: str, seed: int, resample: str | Non
         "proposal": proposal.kind,
         "engine": engine,
         "resampling": resample or "none",
-        "seed": seed,
+        "seed": int(seed),
         "versions": (
             f"retrodict {__version__}, Python {platform.python_version()}, NumPy {np.__version__}, "
             f"PyTorch {torch.__version__}"

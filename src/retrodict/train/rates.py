@@ -6,7 +6,7 @@ import warnings
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
 from statistics import NormalDist
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import torch
@@ -18,9 +18,6 @@ from retrodict.missingness.by_type import ByType
 from retrodict.proposals.base import Proposal
 from retrodict.smc.impute import impute
 from retrodict.train.information import Information, Moments, information, moments, pool
-
-if TYPE_CHECKING:
-    pass
 
 _PARTS, _STEPS, _MOST = 4, 8, 32  # independent parts of the particles, steps, and runs of a step: the latter at most
 _PRECISE = 0.15  # relative error of the information along any direction that is good enough

@@ -45,7 +45,6 @@ def index_of(content: Content, blocks: list[int]) -> dict[str, Any]:
     for bit, doubt in enumerate(content.doubts):
         marks |= doubt.streams.astype(np.int64) << bit
     return {
-        "title": content.title,
         "axis": {
             "unit": o.axis.unit,
             "scale": o.axis.scale,
