@@ -7,8 +7,9 @@
 
 ``--folder`` is that of a run (``make reproduce``), finished or not: ``models`` makes what streams and models it lacks.
 Elevator streams and random processes (neural-100, hawkes-a and so on, as in ``experiments/honest.py``) are for
-choosing, as is ``--part dev``; ``--mixing`` compares sizes, and ``show --part dev`` lists all that was measured. ``experiments/honest.py`` uses the smoothers that are
-trained here. Each result is one JSON file, and what is there is not done again.
+choosing, as is ``--part dev``; ``--mixing`` compares sizes, and ``show --part dev`` lists all that was measured.
+``experiments/honest.py`` uses the smoothers that are trained here. Each result is one JSON file, and what is there is
+not done again.
 """
 
 from __future__ import annotations
@@ -167,7 +168,7 @@ def measure(folder: Path, task: Task, part: str, streams: int, device: str) -> s
 
 
 def show_all(folder: Path, part: str) -> str:
-    """One row for each measurement: effective size without resampling, log evidence and distance, means over streams."""
+    """One row for each measurement: effective size without resampling, log evidence and distance, on average."""
     keys = ("ess_without_resampling", "log_evidence", "distance")
     found = {file.stem: read_json(file) for file in sorted(results_of(folder, part).glob("*.json"))}
     return table(["name", *keys], [[name, *(f"{np.mean(r[key]):.4g}" for key in keys)] for name, r in found.items()])

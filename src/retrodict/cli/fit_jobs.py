@@ -210,7 +210,11 @@ def learn_mechanism(
 
 def _effort(record: Mapping[str, Any]) -> str:
     text = f"best epoch {record['best_epoch']} of {record['epochs']}, {record['seconds']:g} s"
-    return f"{text}; stopped by --seconds, {_GO_ON}" if record.get("ended") == "time was up" else text
+    if record.get("ended") == "time was up":
+        return f"{text}; stopped by --seconds, {_GO_ON}"
+    if record.get("ended") == "all epochs done" and record["best_epoch"] == record["epochs"]:
+        return f"{text}; dev still improved in the last epoch: --epochs {2 * record['epochs']} would go on from here"
+    return text
 
 
 @contextmanager
