@@ -131,3 +131,18 @@ def test_any_streams_go_through_records(tmp_path_factory, streams):
         assert np.allclose(again.event_times, streams.event_times, rtol=1e-15, atol=0)
         assert again.columns["count"].tolist() == streams.columns["count"].tolist()
     assert to_easytpp(again)[0]["seq_len"] == len(streams[0])
+
+
+def test_no_streams_are_no_records(tmp_path):
+    assert to_easytpp(read(ROWS)[:0]) == []
+    assert read(TABLE)[:0].to_table().equals(TABLE[:0])
+    rd.write_events(read(ROWS)[:0], tmp_path / "a.json")
+    assert json.loads((tmp_path / "a.json").read_text()) == []
+
+
+def test_a_schema_that_is_damaged_is_refused_in_words():
+    streams = read(TABLE)
+    names = {**streams.source.names, "schema": "bm8gc2NoZW1h"}
+    object.__setattr__(streams.source, "names", names)
+    with pytest.raises(DataError, match="the records' table is damaged"):
+        streams.to_table("arrow")
