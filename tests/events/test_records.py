@@ -146,3 +146,14 @@ def test_a_schema_that_is_damaged_is_refused_in_words():
     object.__setattr__(streams.source, "names", names)
     with pytest.raises(DataError, match="the records' table is damaged"):
         streams.to_table("arrow")
+
+
+def test_a_long_table_may_have_a_column_of_that_name():
+    table = pa.table({"stream": ["a", "a"], "time": [1.0, 2.0], "type": ["x", "y"], "time_since_start": [1.0, None]})
+    polars = pytest.importorskip("polars").from_arrow(table)
+    for frame in (table, table.to_pandas(), table.to_pandas().astype({"time_since_start": object}), polars,
+                  table.to_pandas(types_mapper=pd.ArrowDtype)):  # fmt: skip
+        streams = read(frame)
+        assert (streams.types, streams.num_events) == (("x", "y"), 2)
+        assert "time_since_start" in streams.columns
+    assert read(TABLE.to_pandas(types_mapper=pd.ArrowDtype)).num_events == read(TABLE).num_events

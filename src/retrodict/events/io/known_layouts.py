@@ -20,6 +20,11 @@ IMPUTED = "retrodict:imputed"  # the key of a log's attribute: events that are n
 BOUNDS = {"start": "case:retrodict:start", "end": "case:retrodict:end"}  # of an event log that we wrote
 
 
+def is_meds(names: Mapping[str, str | None]) -> bool:
+    """Whether the columns of a source have the names of MEDS."""
+    return all(names.get(role) == name for role, name in LAYOUTS["meds"].items())
+
+
 def recognise(columns: Collection[str], request: Request) -> None:
     """Name the columns of a known layout for the caller, who named no others; refuse options of other layouts."""
     for layout, names in LAYOUTS.items():

@@ -26,7 +26,7 @@ from retrodict import _limits
 from retrodict.errors import DataError
 from retrodict.events.atomic import atomic_folder
 from retrodict.events.io.choose_events import type_of_code
-from retrodict.events.io.known_layouts import LAYOUTS
+from retrodict.events.io.known_layouts import LAYOUTS, is_meds
 from retrodict.events.io.meds_kept import KEY, SAFE, facts_of, inside, pack_files, pack_schema, write_files
 from retrodict.events.io.own_table import own_arrow
 from retrodict.events.io.parquet_file import read_checked, use_metadata, with_metadata
@@ -132,7 +132,7 @@ def _in_shard(error: DataError, root: Path, names: list[str], tables: list[pa.Ta
 def write_meds(streams: StreamSet, target: Path) -> None:
     """Write a MEDS data set as a new folder: the shards that were read, or one."""
     source = streams.source
-    if source is not None and source.names.get("stream") == "subject_id" and source.names["type"] == "code":
+    if source is not None and is_meds(source.names):
         table = own_arrow(streams)
     else:
         streams = streams.replace()  # without a source

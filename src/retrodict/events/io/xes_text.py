@@ -63,7 +63,8 @@ class Attributes:
             f"{len(self.rows) - len(common):,} rare attributes of {len(self.rows):,} are no columns; all of them come "
             "back when the log is written"
         )
-        return [key for key in self.rows if key in {NAME, TIME, *common}]
+        wanted = {NAME, TIME, *common}
+        return [key for key in self.rows if key in wanted]
 
 
 class Log:
