@@ -91,3 +91,14 @@ def test_rows_that_are_no_longer_those_of_the_shards_become_one_shard(tmp_path, 
     assert pq.read_table(tmp_path / "more/data/0.parquet").num_rows == FIRST.num_rows + SECOND.num_rows + 1
     with pytest.raises(DataError, match="what was kept of the MEDS shards is damaged"):
         rd.write_events(read(FIRST.replace_schema_metadata({KEY: b'{"root": "", "shards": [7]}'})), tmp_path / "bad")
+
+
+@pytest.mark.parametrize("link", ["data/tuning/1.parquet", "data/held", "data"])
+def test_links_in_a_data_set_are_refused(link, folder, tmp_path):  # noqa: F811
+    pq.write_table(SECOND, tmp_path / "secret.parquet")
+    if link == "data":
+        (folder / "data").rename(tmp_path / "elsewhere")
+    (tmp_path / "elsewhere").mkdir(exist_ok=True)
+    (folder / link).symlink_to(tmp_path / ("secret.parquet" if link.endswith(".parquet") else "elsewhere"))
+    with pytest.raises(DataError, match=rf"{link}: this is a link\. Remedy: .* not followed"):
+        read(folder)

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
+from pathlib import Path
 from typing import Any
 
 from retrodict.errors import DataError
 from retrodict.events.io.request import Request
+from retrodict.events.time_axis import TimeAxis
 
 LAYOUTS = {
     "meds": {"stream": "subject_id", "time": "time", "type": "code"},
@@ -23,6 +25,16 @@ BOUNDS = {"start": "case:retrodict:start", "end": "case:retrodict:end"}  # of an
 def is_meds(names: Mapping[str, str | None]) -> bool:
     """Whether the columns of a source have the names of MEDS."""
     return all(names.get(role) == name for role, name in LAYOUTS["meds"].items())
+
+
+def refuse_numbers(axis: TimeAxis, layout: str, target: Path) -> None:
+    """Raise where plain numbers are the times of streams that are to be written in a layout that has dates."""
+    if axis.is_calendar:
+        return
+    remedy = f"{layout.upper()} has dates as times: write Parquet or JSON Lines"
+    if not target.suffix:
+        remedy = "a name without a suffix is a MEDS data set, and MEDS has dates as times: add .csv, .parquet or .jsonl"
+    raise DataError("the times of these streams are plain numbers", file=target, remedy=remedy)
 
 
 def recognise(columns: Collection[str], request: Request) -> None:

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -26,7 +26,7 @@ from retrodict import _limits
 from retrodict.errors import DataError
 from retrodict.events.atomic import atomic_folder
 from retrodict.events.io.choose_events import type_of_code
-from retrodict.events.io.known_layouts import LAYOUTS, is_meds
+from retrodict.events.io.known_layouts import LAYOUTS, is_meds, refuse_numbers
 from retrodict.events.io.meds_kept import KEY, SAFE, facts_of, inside, pack_files, pack_schema, write_files
 from retrodict.events.io.own_table import own_arrow
 from retrodict.events.io.parquet_file import read_checked, use_metadata, with_metadata
@@ -43,6 +43,8 @@ EMPTY = "RETRODICT//EMPTY"  # the code of the static row that declares an empty 
 def read_meds(path: Path, request: Request) -> StreamSet:
     """A stream set from a MEDS data set, or from a folder of its shards."""
     root = path / "data" if (path / "data").is_dir() else path
+    if root != path:
+        _refuse_links([root])
     names = _shards(root, path)
     tables, rows = [], 0
     for name in names:
@@ -77,10 +79,11 @@ def read_meds(path: Path, request: Request) -> StreamSet:
 
 
 def _shards(root: Path, path: Path) -> list[str]:
-    """The shards below a folder by name, in order; links to folders are not followed."""
+    """The shards below a folder by name, in order; none of them may be a link or lie behind one."""
     found = []
     for folder, below, files in os.walk(root):
         below[:] = sorted(name for name in below if name != "metadata" and not name.startswith("."))
+        _refuse_links(Path(folder, name) for name in below)
         found += [Path(folder, name) for name in files if name.endswith(".parquet") and not name.startswith(".")]
         if len(found) > _MOST_SHARDS:
             raise DataError(
@@ -89,11 +92,19 @@ def _shards(root: Path, path: Path) -> list[str]:
     if not found:
         remedy = "give the root of a MEDS data set (with data/**/*.parquet), a folder of its shards, or one file"
         raise DataError("this is a folder that holds no Parquet shards", file=path, remedy=remedy)
+    _refuse_links(found)
     names = sorted(file.relative_to(root).as_posix() for file in found)
     odd = next((name for name in names if not SAFE.fullmatch(name)), None)
     if odd is not None:
         raise DataError(f"the name of the shard {odd!r} cannot be written again", file=path, remedy="rename the shard")
     return names
+
+
+def _refuse_links(files: Iterable[Path]) -> None:
+    link = next((file for file in files if file.is_symlink()), None)
+    if link is not None:
+        remedy = "put the file or the folder itself in its place: links in a data set are not followed"
+        raise DataError("this is a link", file=link, remedy=remedy)
 
 
 def _check_columns(table: pa.Table, file: Path) -> None:
@@ -190,9 +201,7 @@ def _write(table: pa.Table, file: Path) -> None:
 
 def _as_meds(streams: StreamSet, target: Path) -> pa.Table:
     """Streams of any source in the columns of MEDS; times in UTC, since MEDS has no zones."""
-    if not streams.axis.is_calendar:
-        remedy = "MEDS has dates as times: write Parquet or JSON Lines"
-        raise DataError("the times of these streams are plain numbers", file=target, remedy=remedy)
+    refuse_numbers(streams.axis, "meds", target)
     taken = next((name for name in ("subject_id", "code", "subject_name") if name in streams.columns), None)
     if taken is not None:
         raise DataError(f"there is an extra column {taken!r}", file=target, remedy="rename it: MEDS has its own")

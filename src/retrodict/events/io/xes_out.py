@@ -20,7 +20,7 @@ import pyarrow.compute as pc
 
 from retrodict.errors import DataError
 from retrodict.events.io.files import packed
-from retrodict.events.io.known_layouts import BOUNDS, IMPUTED, LAYOUTS, TRANSITION, XES_KEY, XES_TEXT
+from retrodict.events.io.known_layouts import BOUNDS, IMPUTED, LAYOUTS, TRANSITION, XES_KEY, XES_TEXT, refuse_numbers
 from retrodict.events.io.own_table import own_arrow
 from retrodict.events.io.tables_out import to_table
 from retrodict.events.plain import parse_json
@@ -43,9 +43,7 @@ _CASE = "case:"
 def write_xes(streams: StreamSet, file: BinaryIO, target: Path) -> None:
     """Write a stream set as XES into ``file``, which will become ``target``."""
     source = streams.source
-    if not streams.axis.is_calendar:
-        remedy = "XES has dates as times: write Parquet or JSON Lines"
-        raise DataError("the times of these streams are plain numbers", file=target, remedy=remedy)
+    refuse_numbers(streams.axis, "xes", target)
     try:
         about = None if source is None or source.kind != "arrow" else _kept(source.data, target)
         pieces = _new_log(streams, target) if about is None else _as_it_was(streams, about, target)
