@@ -2,6 +2,7 @@
 
 import os
 import re
+import socket
 import stat
 import subprocess
 import sys
@@ -10,7 +11,7 @@ import pytest
 
 from retrodict import EventStream, StreamSet
 from retrodict.errors import BusyError, DataError, WriteError
-from retrodict.events.atomic import atomic_file
+from retrodict.events.atomic import atomic_file, atomic_folder
 from retrodict.events.io.write import write_events
 from retrodict.events.lock import lock_folder
 
@@ -81,7 +82,7 @@ def test_places_that_cannot_be_written(tmp_path):
 
 HOLD = """
 import sys, time
-from retrodict.events.atomic import atomic_file
+from retrodict.events.atomic import atomic_file, atomic_folder
 from retrodict.events.lock import lock_folder
 with lock_folder(sys.argv[1]), atomic_file(sys.argv[1] + "/a.txt") as file:
     print("ready", flush=True)
@@ -124,3 +125,53 @@ def test_a_writer_at_work_is_left_alone(tmp_path, holder):
     with atomic_file(tmp_path / "a.txt") as file:
         file.write(b"new")
     assert any(name.endswith(".tmp") for name in os.listdir(tmp_path))
+
+
+def write_folder(target):
+    with atomic_folder(target) as folder:
+        (folder / "a.txt").write_text("new")
+
+
+def test_a_folder_takes_its_place_where_syncing_and_replacing_are_stricter(tmp_path, monkeypatch):
+    fcntl = pytest.importorskip("fcntl")
+    sync, replace = os.fsync, os.replace
+
+    def strict_sync(descriptor: int) -> None:  # as on Windows
+        if not stat.S_ISDIR(os.fstat(descriptor).st_mode) and not fcntl.fcntl(descriptor, fcntl.F_GETFL) & os.O_RDWR:
+            raise OSError(9, "Bad file descriptor")
+        sync(descriptor)
+
+    def strict_replace(source: str, target: str) -> None:
+        if os.path.isdir(target):
+            raise PermissionError(13, "Access is denied")
+        replace(source, target)
+
+    monkeypatch.setattr(os, "fsync", strict_sync)
+    monkeypatch.setattr(os, "replace", strict_replace)
+    (tmp_path / "empty").mkdir()
+    for name in ("new", "empty"):
+        write_folder(tmp_path / name)
+        assert os.listdir(tmp_path / name) == ["a.txt"]
+    assert sorted(os.listdir(tmp_path)) == ["empty", "new"]
+
+
+def test_an_empty_folder_is_still_there_after_a_failure(tmp_path, monkeypatch):
+    def fail(*_: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(os, "replace", fail)
+    (tmp_path / "a").mkdir()
+    with pytest.raises(WriteError, match="No space left"):
+        write_folder(tmp_path / "a")
+    assert os.listdir(tmp_path) == ["a"]
+
+
+def test_folders_that_a_killed_writer_left_behind_go(tmp_path):
+    host = re.sub(r"[^A-Za-z0-9-]", "-", socket.gethostname())[:40]
+    with subprocess.Popen([sys.executable, "-c", ""]) as ended:
+        pass
+    for pid in (ended.pid, os.getpid()):
+        (tmp_path / f".a.{host}.{pid}.0123456789ab.tmp").mkdir()
+        (tmp_path / f".a.{host}.{pid}.0123456789ab.tmp" / "half").touch()
+    write_folder(tmp_path / "a")
+    assert sorted(os.listdir(tmp_path)) == [f".a.{host}.{os.getpid()}.0123456789ab.tmp", "a"]

@@ -247,3 +247,12 @@ def test_the_commands_read_and_write_data_sets(folder, tmp_path):
     done = run.invoke(app, words)
     assert done.exit_code != 0
     assert "not empty" in str(done.exception) + done.output
+
+
+def test_a_table_with_other_times_is_written_with_the_columns_of_meds(tmp_path):
+    table = FIRST.filter(FIRST["time"].is_valid()).rename_columns({"time": "when"})
+    streams = read(table, stream="subject_id", time="when", type="code")
+    rd.write_events(streams, tmp_path / "made")
+    again = read(tmp_path / "made")
+    assert again.num_events > 0
+    assert "time" in tables(tmp_path / "made")["data/0.parquet"].column_names

@@ -11,6 +11,7 @@ import pytest
 from retrodict import StreamSet
 from retrodict.errors import DataNotice
 from retrodict.events.io.read import read_events
+from retrodict.events.io.write import write_events
 
 
 def frame(**columns: object) -> pd.DataFrame:
@@ -223,3 +224,14 @@ def test_unit_of_numbers_is_only_recorded():
 def test_result_is_a_stream_set_that_passes_its_own_checks():
     streams = read_events(frame(n=[1, 2, 3]))
     assert StreamSet(list(streams), types=streams.types) == streams
+
+
+@pytest.mark.parametrize("name", ["code", "concept:name"])
+def test_a_column_that_other_layouts_have_too_does_not_lose_the_vocabulary(name, tmp_path):
+    times = pd.to_datetime(["2020-01-01", "2020-01-02"])
+    frame = pd.DataFrame({"stream": ["a", "a"], "time": times, name: ["x", "y"]})
+    columns, bounds = {"stream": "stream", "time": "time", "type": name}, {"start": "2020-01-01", "end": "2020-01-03"}
+    streams = read_events(frame, **columns, types=["z", "y", "x"], unit="hour", **bounds)
+    write_events(streams, tmp_path / "a.parquet")
+    again = read_events(tmp_path / "a.parquet", **columns, **bounds)
+    assert (again.types, again.axis) == (("z", "y", "x"), streams.axis)

@@ -131,3 +131,29 @@ def test_any_streams_go_through_records(tmp_path_factory, streams):
         assert np.allclose(again.event_times, streams.event_times, rtol=1e-15, atol=0)
         assert again.columns["count"].tolist() == streams.columns["count"].tolist()
     assert to_easytpp(again)[0]["seq_len"] == len(streams[0])
+
+
+def test_no_streams_are_no_records(tmp_path):
+    assert to_easytpp(read(ROWS)[:0]) == []
+    assert read(TABLE)[:0].to_table().equals(TABLE[:0])
+    rd.write_events(read(ROWS)[:0], tmp_path / "a.json")
+    assert json.loads((tmp_path / "a.json").read_text()) == []
+
+
+def test_a_schema_that_is_damaged_is_refused_in_words():
+    streams = read(TABLE)
+    names = {**streams.source.names, "schema": "bm8gc2NoZW1h"}
+    object.__setattr__(streams.source, "names", names)
+    with pytest.raises(DataError, match="the records' table is damaged"):
+        streams.to_table("arrow")
+
+
+def test_a_long_table_may_have_a_column_of_that_name():
+    table = pa.table({"stream": ["a", "a"], "time": [1.0, 2.0], "type": ["x", "y"], "time_since_start": [1.0, None]})
+    polars = pytest.importorskip("polars").from_arrow(table)
+    for frame in (table, table.to_pandas(), table.to_pandas().astype({"time_since_start": object}), polars,
+                  table.to_pandas(types_mapper=pd.ArrowDtype)):  # fmt: skip
+        streams = read(frame)
+        assert (streams.types, streams.num_events) == (("x", "y"), 2)
+        assert "time_since_start" in streams.columns
+    assert read(TABLE.to_pandas(types_mapper=pd.ArrowDtype)).num_events == read(TABLE).num_events

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import gzip
 import re
+import time
 import warnings
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -305,3 +307,68 @@ def test_any_dated_streams_go_through_a_log(tmp_path_factory, streams):
     assert [n or None for n in again.columns.get("note", notes)] == [n or None for n in notes]
     rd.write_events(again, path.with_name("b.xes"))
     assert path.with_name("b.xes").read_bytes() == path.read_bytes()
+
+
+def test_many_rare_attributes_are_chosen_from_quickly():
+    from retrodict.events.io.request import Request
+    from retrodict.events.io.xes_text import Attributes
+
+    level = Attributes()
+    for key in range(20_000):
+        level.add(key % 200, "int", f"k{key}", "1")
+    started = time.perf_counter()
+    assert len(level.chosen(200, Request())) == 10_000
+    assert time.perf_counter() - started < 1.0  # a hundredth of that, unless each key costs as much as all of them
+
+
+EVENT = '<event><string key="concept:name" value="a"/><date key="time:timestamp" value="2010-12-30T14:00:00Z"/></event>'
+AWKWARD = [
+    "<!-- was </trace> --><trace/>",
+    "<!-- was </trace> --><trace><!-- </trace> --></trace >",
+    "<trace a='>'  />",
+    "<trace><!-- </event> --><event/></trace>",
+]
+
+
+@pytest.mark.parametrize("trace", AWKWARD)
+@pytest.mark.parametrize("prefix", ["", "x:", "trace:"])
+def test_new_events_and_attributes_stand_in_no_comment_and_closing_tags_fit(path, tmp_path, trace, prefix):
+    text = f"<log><trace>{EVENT}</trace>{trace.replace('<event/>', EVENT)}</log>"
+    if prefix:
+        text = re.sub(r"<(/?)(log|trace|event)(?=[ />])", rf"<\1{prefix}\2", text)
+    path.write_text(text)
+    rd.write_events(read(path), tmp_path / "again.xes")
+    assert (tmp_path / "again.xes").read_text() == text
+    streams = read(path, start="2010-12-30T00:00Z", end="2011-01-01T00:00Z")
+    rd.write_events(filled(streams), tmp_path / "filled.xes")
+    again = read(tmp_path / "filled.xes", start="2010-12-30T00:00Z", end="2011-01-01T00:00Z")
+    assert again.lengths.tolist() == (streams.lengths + 1).tolist()
+    assert again.columns["imputed"].sum() == 2
+
+
+def test_an_event_that_is_a_single_tag_is_opened_for_its_attributes(path):
+    from retrodict.events.io.xes_out import _with
+
+    assert _with("<!-- </e> --><x:event />", ["<a/>"], path) == "<!-- </e> --><x:event><a/></x:event>"
+
+
+def test_a_trace_in_a_log_with_its_prefix_ends_where_it_ends(path, tmp_path):
+    path.write_text(f"<trace:log><trace>{EVENT}</trace><trace/></trace:log>")
+    rd.write_events(filled(read(path, start="2010-12-30T00:00Z", end="2011-01-01T00:00Z")), tmp_path / "filled.xes")
+    assert (tmp_path / "filled.xes").read_text().endswith("</trace></trace:log>")
+    assert read(tmp_path / "filled.xes").num_events == 3
+
+
+def test_text_that_strangers_kept_is_refused_in_words_or_made_anew(path, tmp_path):
+    streams = read(path)
+    rd.write_events(read(streams.to_table("arrow")), tmp_path / "new.xes")  # without the text: a new log
+    assert read(tmp_path / "new.xes").num_events == streams.num_events
+    table = streams.source.data
+    for key, value in ((b"retrodict.xes", b"{"), (b"retrodict.xes", b"[]"), (b"retrodict.xes", b'{"head": 1}')):
+        with pytest.raises(DataError, match="what was kept of the log's text is damaged"):
+            rd.write_events(read(table.replace_schema_metadata({key: value})), tmp_path / "bad.xes")
+    at = table.column_names.index("__xes_tail")
+    for column in (["no tag"] * table.num_rows, [None] * table.num_rows):
+        worse = table.set_column(at, "__xes_tail", pa.array(column, pa.large_string()))
+        with pytest.raises(DataError, match="what was kept of the log's text is damaged"):
+            rd.write_events(filled(read(worse, **DAYS)), tmp_path / "bad.xes")

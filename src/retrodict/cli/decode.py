@@ -9,7 +9,7 @@ import typer
 
 from retrodict.cli import common
 from retrodict.events.combine import fill
-from retrodict.events.io.write import check_output, write_events
+from retrodict.events.io.write import check_output, check_times, write_events
 from retrodict.smc.posterior import Posterior, load_posterior
 
 _COST = "What inserting or deleting an event costs, in time moved (in --unit); by default half a gap."
@@ -38,6 +38,7 @@ def decode(
     check_output(output)
     common.refuse_overwriting(*(draws / name for name in FILES), outputs={"--output": output})
     posterior = load_posterior(draws)
+    check_times(posterior.observed, output)
     columns = common.Columns(dict.fromkeys(common.Columns.OPTIONS) | {"unit": unit or read_unit(draws)})
     write_answer(posterior, cost, columns, output)
 

@@ -16,7 +16,7 @@ from retrodict.cli.rates import show_sensitivity
 from retrodict.cli.report import check_page, write_page
 from retrodict.errors import ModelError, SuspicionNotice
 from retrodict.events.atomic import check_folder
-from retrodict.events.io.write import check_output
+from retrodict.events.io.write import check_output, check_times
 from retrodict.events.results import refuse_results
 from retrodict.events.suspicion import refuse_unix_time
 from retrodict.models.device import find_device
@@ -117,6 +117,7 @@ def impute(
     smc = Options.of(particles or 1, resample, 0.5, None, None, max_events)
     find_device(device)
     observed = columns.read(file)
+    check_times(observed, output)
     refuse_unix_time(observed)
     refuse_results(observed)
     proposal, folder = choose_proposal(model, missing, smoother, filtering)

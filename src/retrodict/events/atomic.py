@@ -4,7 +4,7 @@
 ...     file.write(b"{}")
 
 A full disk, a deleted folder or a lost file system is a ``WriteError`` that says what is still there. A process that
-is killed leaves its temporary file behind; the next process that writes the same file removes it.
+is killed leaves its temporary file or folder behind; the next process that writes to the same place removes it.
 """
 
 from __future__ import annotations
@@ -131,12 +131,12 @@ def is_running(pid: int) -> bool:
 
 
 def _remove_stale(target: Path) -> None:
-    """Remove temporary files for ``target`` that processes of this machine left when they were killed."""
+    """Remove temporary files and folders for ``target`` that processes of this machine left when they were killed."""
     pattern = re.compile(re.escape(f".{target.name[:150]}.{_HOST}.") + r"(\d+)\.[0-9a-f]{12}\.tmp")
     for entry in os.scandir(target.parent):
         found = pattern.fullmatch(entry.name)
         if found is not None and not is_running(int(found[1])):
-            os.unlink(entry.path)
+            shutil.rmtree(entry.path) if entry.is_dir(follow_symlinks=False) else os.unlink(entry.path)
 
 
 def _sync_folder(path: Path) -> None:
@@ -158,9 +158,9 @@ def atomic_folder(path: str | os.PathLike[str]) -> Iterator[Path]:
         yield temporary
         for folder, _, files in os.walk(temporary):
             for name in files:
-                with open(os.path.join(folder, name), "rb") as file:
+                with open(os.path.join(folder, name), "r+b") as file:  # Windows syncs only what may be written
                     os.fsync(file.fileno())
-        os.replace(temporary, target)
+        _replace_folder(temporary, target)
     except OSError as error:
         remedy = "check that there is space on the disk and that you may write there, then write again"
         raise WriteError(
@@ -168,6 +168,24 @@ def atomic_folder(path: str | os.PathLike[str]) -> Iterator[Path]:
         ) from error
     finally:
         shutil.rmtree(temporary, ignore_errors=True)
+    with suppress(OSError):
+        _sync_folder(target.parent)
+    with suppress(OSError):
+        _remove_stale(target)
+
+
+def _replace_folder(temporary: Path, target: Path) -> None:
+    """Move a folder to where nothing is, or an empty folder, which Windows does not replace by itself."""
+    empty = target.is_dir()
+    if empty:
+        target.rmdir()
+    try:
+        os.replace(temporary, target)
+    except OSError:
+        if empty:
+            with suppress(OSError):
+                target.mkdir()
+        raise
 
 
 def check_new_folder(path: str | os.PathLike[str]) -> None:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
+from pathlib import Path
 from typing import Any
 
 from retrodict.errors import DataError
 from retrodict.events.io.request import Request
+from retrodict.events.time_axis import TimeAxis
 
 LAYOUTS = {
     "meds": {"stream": "subject_id", "time": "time", "type": "code"},
@@ -18,6 +20,21 @@ XES_KEY, XES_TEXT = b"retrodict.xes", ("__xes_head", "__xes_event", "__xes_tail"
 LIFECYCLES = ("complete", "transition", "all")
 IMPUTED = "retrodict:imputed"  # the key of a log's attribute: events that are not marked as imputed were observed
 BOUNDS = {"start": "case:retrodict:start", "end": "case:retrodict:end"}  # of an event log that we wrote
+
+
+def is_meds(names: Mapping[str, str | None]) -> bool:
+    """Whether the columns of a source have the names of MEDS."""
+    return all(names.get(role) == name for role, name in LAYOUTS["meds"].items())
+
+
+def refuse_numbers(axis: TimeAxis, layout: str, target: Path) -> None:
+    """Raise where plain numbers are the times of streams that are to be written in a layout that has dates."""
+    if axis.is_calendar:
+        return
+    remedy = f"{layout.upper()} has dates as times: write Parquet or JSON Lines"
+    if not target.suffix:
+        remedy = "a name without a suffix is a MEDS data set, and MEDS has dates as times: add .csv, .parquet or .jsonl"
+    raise DataError("the times of these streams are plain numbers", file=target, remedy=remedy)
 
 
 def recognise(columns: Collection[str], request: Request) -> None:

@@ -11,12 +11,9 @@ What is written has the same shards with the same rows, and the imputed ones.
 
 from __future__ import annotations
 
-import base64
 import json
 import os
-import re
-import zlib
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -29,18 +26,16 @@ from retrodict import _limits
 from retrodict.errors import DataError
 from retrodict.events.atomic import atomic_folder
 from retrodict.events.io.choose_events import type_of_code
-from retrodict.events.io.known_layouts import LAYOUTS
+from retrodict.events.io.known_layouts import LAYOUTS, is_meds, refuse_numbers
+from retrodict.events.io.meds_kept import KEY, SAFE, facts_of, inside, pack_files, pack_schema, write_files
 from retrodict.events.io.own_table import own_arrow
 from retrodict.events.io.parquet_file import read_checked, use_metadata, with_metadata
 from retrodict.events.io.request import Request
 from retrodict.events.io.tables import from_arrow
 from retrodict.events.io.tables_out import to_table
-from retrodict.events.plain import parse_json, read_regular
 from retrodict.events.stream_set import StreamSet
 
-_KEY = b"retrodict.meds"
-_MOST_SHARDS, _MOST_METADATA = 100_000, 64 << 20
-_SAFE = re.compile(r"(?!.*(^|/)\.)[^\0/\\]+(/[^\0/\\]+)*")  # a path within a folder
+_MOST_SHARDS = 100_000
 _COLUMNS = tuple(LAYOUTS["meds"].values())
 EMPTY = "RETRODICT//EMPTY"  # the code of the static row that declares an empty stream
 
@@ -48,13 +43,15 @@ EMPTY = "RETRODICT//EMPTY"  # the code of the static row that declares an empty 
 def read_meds(path: Path, request: Request) -> StreamSet:
     """A stream set from a MEDS data set, or from a folder of its shards."""
     root = path / "data" if (path / "data").is_dir() else path
+    if root != path:
+        _refuse_links([root])
     names = _shards(root, path)
-    tables = []
+    tables, rows = [], 0
     for name in names:
         table = read_checked(root / name)
         _check_columns(table, root / name)
         tables.append(table)
-        rows = sum(each.num_rows for each in tables)
+        rows += table.num_rows
         _limits.check("rows", rows, f"the shards have {rows:,} rows or more", file=path)
     schemas = [table.schema for table in tables]
     given = request.types
@@ -70,11 +67,11 @@ def read_meds(path: Path, request: Request) -> StreamSet:
         request.types = _widened(request.types, pc.unique(whole.filter(whole["time"].is_valid())["code"]))
     facts = {
         "root": "data" if root != path else "",
-        "shards": [[n, t.num_rows, _pack(s)] for n, t, s in zip(names, tables, schemas, strict=True)],
-        "files": _other_files(path / "metadata", request),
+        "shards": [[n, t.num_rows, pack_schema(s)] for n, t, s in zip(names, tables, schemas, strict=True)],
+        "files": pack_files(path / "metadata", request),
     }
     kept = {key: value for key, value in (whole.schema.metadata or {}).items() if key != b"pandas"}
-    whole = whole.replace_schema_metadata(kept | {_KEY: json.dumps(facts).encode()})
+    whole = whole.replace_schema_metadata(kept | {KEY: json.dumps(facts).encode()})
     try:
         return from_arrow(whole, request)
     except DataError as error:
@@ -82,10 +79,11 @@ def read_meds(path: Path, request: Request) -> StreamSet:
 
 
 def _shards(root: Path, path: Path) -> list[str]:
-    """The shards below a folder by name, in order; links to folders are not followed."""
+    """The shards below a folder by name, in order; none of them may be a link or lie behind one."""
     found = []
     for folder, below, files in os.walk(root):
         below[:] = sorted(name for name in below if name != "metadata" and not name.startswith("."))
+        _refuse_links(Path(folder, name) for name in below)
         found += [Path(folder, name) for name in files if name.endswith(".parquet") and not name.startswith(".")]
         if len(found) > _MOST_SHARDS:
             raise DataError(
@@ -94,11 +92,19 @@ def _shards(root: Path, path: Path) -> list[str]:
     if not found:
         remedy = "give the root of a MEDS data set (with data/**/*.parquet), a folder of its shards, or one file"
         raise DataError("this is a folder that holds no Parquet shards", file=path, remedy=remedy)
+    _refuse_links(found)
     names = sorted(file.relative_to(root).as_posix() for file in found)
-    odd = next((name for name in names if not _SAFE.fullmatch(name)), None)
+    odd = next((name for name in names if not SAFE.fullmatch(name)), None)
     if odd is not None:
         raise DataError(f"the name of the shard {odd!r} cannot be written again", file=path, remedy="rename the shard")
     return names
+
+
+def _refuse_links(files: Iterable[Path]) -> None:
+    link = next((file for file in files if file.is_symlink()), None)
+    if link is not None:
+        remedy = "put the file or the folder itself in its place: links in a data set are not followed"
+        raise DataError("this is a link", file=link, remedy=remedy)
 
 
 def _check_columns(table: pa.Table, file: Path) -> None:
@@ -124,28 +130,6 @@ def _widened(types: tuple[str, ...], codes: Any) -> tuple[str, ...]:
     return types + tuple(sorted(lacking))
 
 
-def _pack(schema: pa.Schema) -> str:
-    return base64.b64encode(schema.serialize().to_pybytes()).decode()
-
-
-def _other_files(folder: Path, request: Request) -> dict[str, str]:
-    """The files of ``metadata``, to be written again."""
-    files: dict[str, str] = {}
-    left = _MOST_METADATA
-    for file in sorted(folder.rglob("*")) if folder.is_dir() else ():
-        name = file.relative_to(folder).as_posix()
-        if file.is_dir() or not _SAFE.fullmatch(name):
-            continue
-        try:
-            content = read_regular(file, left)
-        except OSError as error:
-            request.notices.append(f"metadata/{name} will not be written again: {error.strerror}")
-            continue
-        left -= len(content)
-        files[name] = base64.b64encode(zlib.compress(content)).decode()
-    return files
-
-
 def _in_shard(error: DataError, root: Path, names: list[str], tables: list[pa.Table]) -> DataError:
     """The same error, about a row of one of the shards."""
     if error.row is None or isinstance(error, _limits.LimitError):
@@ -159,12 +143,12 @@ def _in_shard(error: DataError, root: Path, names: list[str], tables: list[pa.Ta
 def write_meds(streams: StreamSet, target: Path) -> None:
     """Write a MEDS data set as a new folder: the shards that were read, or one."""
     source = streams.source
-    if source is not None and source.names.get("stream") == "subject_id" and source.names["type"] == "code":
+    if source is not None and is_meds(source.names):
         table = own_arrow(streams)
     else:
         streams = streams.replace()  # without a source
         table = _as_meds(streams, target)
-    facts = _facts(table)
+    facts = facts_of(table, table.num_rows if source is None else len(source.codes))
     shard = _shard_of_rows(streams, facts)
     own = {name for _, _, schema in facts["shards"] for name in schema.names}
     plain = with_metadata(table, streams)
@@ -174,34 +158,11 @@ def write_meds(streams: StreamSet, target: Path) -> None:
             for number, (name, rows, schema) in enumerate(facts["shards"]):
                 part = plain if shard is None else plain.filter(pa.array(shard == number))
                 if part.num_rows or not rows:
-                    _write(_like(part, schema, own), folder / f"{root}{name}")
-            for name, content in facts["files"].items():
-                file = folder / "metadata" / name
-                file.parent.mkdir(parents=True, exist_ok=True)
-                file.write_bytes(zlib.decompress(base64.b64decode(content)))
+                    _write(_like(part, schema, own), inside(folder, f"{root}{name}"))
+            write_files(facts["files"], folder)
     except pa.ArrowException as error:
         remedy = "convert the extra columns to numbers or text, or leave them out"
         raise DataError(f"Parquet cannot hold these columns: {error}", file=target, remedy=remedy) from error
-
-
-def _facts(table: pa.Table) -> dict[str, Any]:
-    """The shards that the table was read from: name, rows and schema; one where there were none."""
-    nothing: dict[str, Any] = {"root": "data", "shards": [("0.parquet", table.num_rows, pa.schema([]))], "files": {}}
-    written = (table.schema.metadata or {}).get(_KEY)
-    if written is None:
-        return nothing
-    try:
-        facts = parse_json(written)
-        names = [*(name for name, _, _ in facts["shards"]), *facts["files"]]
-        if facts["root"] not in ("", "data") or not all(_SAFE.fullmatch(name) for name in names):
-            return nothing
-        shards = [
-            (name, int(rows), pa.ipc.read_schema(pa.py_buffer(base64.b64decode(schema))))
-            for name, rows, schema in facts["shards"]
-        ]
-        return {"root": facts["root"], "shards": shards, "files": facts["files"]}
-    except (ValueError, KeyError, TypeError, pa.ArrowException) as error:
-        raise DataError("what was kept of the MEDS shards is damaged", remedy="read the data set again") from error
 
 
 def _shard_of_rows(streams: StreamSet, facts: Mapping[str, Any]) -> Any:
@@ -240,9 +201,7 @@ def _write(table: pa.Table, file: Path) -> None:
 
 def _as_meds(streams: StreamSet, target: Path) -> pa.Table:
     """Streams of any source in the columns of MEDS; times in UTC, since MEDS has no zones."""
-    if not streams.axis.is_calendar:
-        remedy = "MEDS has dates as times: write Parquet or JSON Lines"
-        raise DataError("the times of these streams are plain numbers", file=target, remedy=remedy)
+    refuse_numbers(streams.axis, "meds", target)
     taken = next((name for name in ("subject_id", "code", "subject_name") if name in streams.columns), None)
     if taken is not None:
         raise DataError(f"there is an extra column {taken!r}", file=target, remedy="rename it: MEDS has its own")

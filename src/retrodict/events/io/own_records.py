@@ -54,6 +54,8 @@ def own_records(streams: StreamSet) -> Iterator[dict[str, Any]]:
     """The records that were read: their keys and values as they were, new events in their place in time."""
     source = streams.source
     assert source is not None
+    if not len(streams):
+        return
     layout = lay_out(source, streams.ids, streams.offsets)
     position = {name: code for code, name in enumerate(source.ids)}
     before = np.concatenate([[0], np.cumsum(np.bincount(source.codes, minlength=len(source.ids)))])
@@ -102,7 +104,10 @@ def record_table(streams: StreamSet) -> pa.Table:
 
     source = streams.source
     written = None if source is None else source.names.get("schema")
-    schema = pa.schema([]) if written is None else pa.ipc.read_schema(pa.py_buffer(base64.b64decode(written)))
+    try:
+        schema = pa.schema([]) if written is None else pa.ipc.read_schema(pa.py_buffer(base64.b64decode(written)))
+    except (ValueError, OSError, pa.ArrowException) as error:
+        raise DataError("what was kept of the records' table is damaged", remedy="read the table again") from error
     records = records_of(streams)
     if not records:
         return schema.empty_table()

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from retrodict.errors import DataError
 from retrodict.events.io.cells import put, take, to_arrow
-from retrodict.events.io.known_layouts import XES_KEY, XES_TEXT, name_and_transition
+from retrodict.events.io.known_layouts import XES_KEY, XES_TEXT, is_meds, name_and_transition
 from retrodict.events.io.request import Places, Request
 from retrodict.events.io.tables_out import extra_column, pandas_frame, polars_frame, to_frame, to_table
 from retrodict.events.io.text_columns import infer
@@ -68,7 +68,7 @@ def about(streams: StreamSet, table: pa.Table) -> dict[str, Any] | None:
     source = streams.source
     if source is None or source.by_stream:
         return {"types": list(streams.types), "axis": streams.axis.to_dict()}
-    if source.names["type"] in ("code", "concept:name"):  # which types these are, the next reader will choose
+    if is_meds(source.names) or "lifecycle" in source.names:  # which types these are, the next reader will choose
         return None
     kind = table.schema.field(str(source.names["type"])).type if source.names["type"] in table.column_names else None
     if kind is None or pa.types.is_integer(kind) or pa.types.is_floating(kind):

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
@@ -33,7 +34,7 @@ def from_frame(frame: Any, request: Request) -> StreamSet:
         frame = _collected(frame, request)
     if library == "pandas":
         _refuse_repeated_columns([str(name) for name in frame.columns], request)
-        if RECORDS in frame.columns:
+        if RECORDS in frame.columns and _holds_lists(frame):
             return from_record_rows(frame, library, request)
         recognise([str(name) for name in frame.columns], request)
         kept = frame.copy()  # the caller's table may change
@@ -72,6 +73,20 @@ def _collected(frame: Any, request: Request) -> Any:
 def _is_list(kind: pa.DataType) -> bool:
     tests = (pa.types.is_list, pa.types.is_large_list, pa.types.is_fixed_size_list, pa.types.is_list_view)
     return any(test(kind) for test in tests)
+
+
+def _holds_lists(frame: pd.DataFrame) -> bool:
+    """Whether the column by which records are known holds lists; where it has no values, the types' column tells."""
+    series = frame[RECORDS]
+    arrow = getattr(series.dtype, "pyarrow_dtype", None)
+    if arrow is not None:
+        return _is_list(arrow)
+    if series.dtype != object:
+        return False
+    values = series.dropna()
+    return any(isinstance(value, list | tuple | np.ndarray) for value in values) or (
+        values.empty and "type_event" in frame.columns
+    )
 
 
 def _refuse_repeated_columns(names: Sequence[str], request: Request) -> None:

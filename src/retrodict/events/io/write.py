@@ -11,6 +11,7 @@ from typing import BinaryIO
 from retrodict.errors import DataError
 from retrodict.events.atomic import atomic_file, check_new_folder, check_writable
 from retrodict.events.io.files import find_format, inner_suffix, is_gzip
+from retrodict.events.io.known_layouts import LAYOUTS, is_meds, refuse_numbers
 from retrodict.events.stream_set import StreamSet
 
 
@@ -56,6 +57,14 @@ def check_output(*paths: str | os.PathLike[str] | None) -> None:
         elif path is not None and kind is not None:
             _writer(kind, Path(path), {})
             check_writable(path)
+
+
+def check_times(streams: StreamSet, path: str | os.PathLike[str]) -> None:
+    """Refuse a format that has dates for streams whose times are plain numbers, before the work it is to hold."""
+    kind = find_format(Path(path), None, folder=True)
+    own = kind == "meds" and streams.source is not None and is_meds(streams.source.names)
+    if kind in LAYOUTS and not own:
+        refuse_numbers(streams.axis, kind, Path(path))
 
 
 def _writer(format: str, target: Path, names: Mapping[str, str | None]) -> Callable[[StreamSet, BinaryIO, Path], None]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import BinaryIO
 from xml.sax.saxutils import quoteattr
@@ -19,7 +20,7 @@ import pyarrow.compute as pc
 
 from retrodict.errors import DataError
 from retrodict.events.io.files import packed
-from retrodict.events.io.known_layouts import BOUNDS, IMPUTED, LAYOUTS, TRANSITION, XES_KEY, XES_TEXT
+from retrodict.events.io.known_layouts import BOUNDS, IMPUTED, LAYOUTS, TRANSITION, XES_KEY, XES_TEXT, refuse_numbers
 from retrodict.events.io.own_table import own_arrow
 from retrodict.events.io.tables_out import to_table
 from retrodict.events.plain import parse_json
@@ -32,6 +33,7 @@ _HEAD = """<log xes.version="1849.2016" xmlns="http://www.xes-standard.org/">
 \t<extension name="Lifecycle" prefix="lifecycle" uri="http://www.xes-standard.org/lifecycle.xesext"/>
 """
 _FORBIDDEN = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ufffe\uffff\ud800-\udfff]")
+_LAST = re.compile(r"<(?P<closing>/)?(?P<name>[^\s<>/]+)(?(closing)\s*|[^<]*/)>\Z")
 _NEW = "\n\t\t"
 _MARK = f'<boolean key="{IMPUTED}" value="true"/>'
 _STREAM, _TIME, _TYPE = (LAYOUTS["xes"][role] for role in ("stream", "time", "type"))
@@ -41,14 +43,10 @@ _CASE = "case:"
 def write_xes(streams: StreamSet, file: BinaryIO, target: Path) -> None:
     """Write a stream set as XES into ``file``, which will become ``target``."""
     source = streams.source
-    if not streams.axis.is_calendar:
-        remedy = "XES has dates as times: write Parquet or JSON Lines"
-        raise DataError("the times of these streams are plain numbers", file=target, remedy=remedy)
+    refuse_numbers(streams.axis, "xes", target)
     try:
-        if source is not None and source.kind == "arrow" and XES_KEY in (source.data.schema.metadata or {}):
-            pieces = _as_it_was(streams, target)
-        else:
-            pieces = _new_log(streams, target)
+        about = None if source is None or source.kind != "arrow" else _kept(source.data, target)
+        pieces = _new_log(streams, target) if about is None else _as_it_was(streams, about, target)
         with packed(file, target) as out:
             for piece in pieces:
                 out.write(piece.encode())
@@ -57,12 +55,26 @@ def write_xes(streams: StreamSet, file: BinaryIO, target: Path) -> None:
         raise DataError(f"XES cannot hold these columns: {error}", file=target, remedy=remedy) from error
 
 
-def _as_it_was(streams: StreamSet, target: Path) -> Iterator[str]:
+def _kept(table: pa.Table, target: Path) -> Mapping[str, str] | None:
+    """What precedes and what follows the traces of the log that a table was read from; None where it was none."""
+    written = (table.schema.metadata or {}).get(XES_KEY)
+    if written is None or not {*XES_TEXT, *LAYOUTS["xes"].values()} <= {*table.column_names}:
+        return None
+    kinds = [table.schema.field(name).type for name in XES_TEXT]
+    kinds = [kind.value_type if pa.types.is_dictionary(kind) else kind for kind in kinds]
+    with suppress(ValueError, KeyError, TypeError):
+        about = parse_json(written)
+        text = all(pa.types.is_string(kind) or pa.types.is_large_string(kind) for kind in kinds)
+        if text and all(isinstance(about[key], str) for key in ("head", "tail")):
+            return {key: about[key] for key in ("head", "tail")}
+    raise DataError("what was kept of the log's text is damaged", file=target, remedy="read the log again")
+
+
+def _as_it_was(streams: StreamSet, about: Mapping[str, str], target: Path) -> Iterator[str]:
     """The text that was read, with new events in their places."""
     source = streams.source
     assert source is not None
     table = own_arrow(streams, hidden=True)
-    about = parse_json(source.data.schema.metadata[XES_KEY])
     old = {*source.data.column_names}
     bounds = [name for name in ("start", "end") if name in table.column_names and name not in old]
     added = _Cells(table.select([n for n in table.column_names if n not in old and n not in bounds]), target)
@@ -78,35 +90,44 @@ def _as_it_was(streams: StreamSet, target: Path) -> Iterator[str]:
     for rows in np.split(np.arange(len(stream)), np.flatnonzero(np.diff(stream)) + 1) if len(stream) else ():
         one, more = int(rows[0]), edges.row(int(rows[0]))
         bare = len(rows) == 1 and not new[one] and events[one] is None and not more
-        head, tail = (heads[one], tails[one]) if bare else _split(heads[one], tails[one])
-        yield head + "".join(_NEW + text for text in more)
+        head, tail = (heads[one], tails[one]) if bare else _split(heads[one], tails[one] or "", target)
+        yield (head or "") + "".join(_NEW + text for text in more)
         for i in rows.tolist():
             if new[i]:
                 yield f"{_NEW}<event>{''.join(fresh.row(i) + added.row(i))}</event>"
             elif events[i] is not None:
-                yield _with(events[i], added.row(i))
-        yield tail
+                yield _with(events[i], added.row(i), target)
+        yield tail or ""
     yield about["tail"]
 
 
-def _split(head: str, tail: str) -> tuple[str, str]:
+def _split(head: str, tail: str, target: Path) -> tuple[str, str]:
     """What precedes and what follows the events; a trace without events is all tail."""
     if head:
         return head, tail
-    at = tail.rindex("</") if "</" in tail else -1
-    if at < 0:  # <trace/>, or with attributes of its own
-        return tail.rstrip()[:-2].rstrip() + ">", "</trace>"
-    return tail[:at].rstrip(), tail[len(tail[:at].rstrip()) :]
+    opened, closing = _opened(tail, target)
+    return opened.rstrip(), opened[len(opened.rstrip()) :] + closing
 
 
-def _with(event: str, more: list[str]) -> str:
+def _with(event: str, more: list[str], target: Path) -> str:
     """The event with further attributes."""
     if not more:
         return event
-    if event.endswith("/>") and "</" not in event:
-        return event[:-2] + ">" + "".join(more) + "</event>"
-    at = event.rindex("</")
-    return event[:at] + "".join(more) + event[at:]
+    opened, closing = _opened(event, target)
+    return opened + "".join(more) + closing
+
+
+def _opened(text: str, target: Path) -> tuple[str, str]:
+    """An element that ends the text, before and from its closing tag, which it gets if it was a single tag.
+
+    No tag has ``<`` within, so that the last one begins the closing tag or the single one; comments stand before it.
+    """
+    last = _LAST.search(text, max(text.rfind("<"), 0))
+    if last is None:
+        raise DataError("what was kept of the log's text is damaged", file=target, remedy="read the log again")
+    if last["closing"]:
+        return text[: last.start()], text[last.start() :]
+    return text[: last.end() - 2].rstrip() + ">", f"</{last['name']}>"
 
 
 class _Cells:

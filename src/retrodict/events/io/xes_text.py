@@ -21,6 +21,7 @@ _DEEPEST = 64
 _ANYWAY = 2_000_000  # cells that the attributes of any log may fill
 _DECLARED = re.compile(rb"^\s*<\?xml[^>]*?\bencoding\s*=\s*[\"']([A-Za-z0-9._-]+)[\"']")
 _ENCODINGS = {"utf-8", "utf8", "us-ascii", "ascii", "iso-8859-1", "latin-1", "iso-8859-15", "windows-1252", "utf-16"}
+_CLOSING = re.compile(rb"</([^\s>]+)\s*>")
 REPAIR = "check the file, or write it again with the tool that made it"
 
 
@@ -63,7 +64,8 @@ class Attributes:
             f"{len(self.rows) - len(common):,} rare attributes of {len(self.rows):,} are no columns; all of them come "
             "back when the log is written"
         )
-        return [key for key in self.rows if key in {NAME, TIME, *common}]
+        wanted = {NAME, TIME, *common}
+        return [key for key in self.rows if key in wanted]
 
 
 class Log:
@@ -130,8 +132,9 @@ class Log:
         tag, depth = self.path.pop(), len(self.path)
         if (tag == "event" and depth == 2 and self.path[1] == "trace") or (tag == "trace" and depth == 1):
             at, places = self.parser.CurrentByteIndex, self.event_at if tag == "event" else self.trace_at
-            if self.data.startswith(b"</" + written.encode(), at):  # else the element is one tag, and ends here
-                at = self.data.index(b">", at) + 1
+            closing = _CLOSING.match(self.data, at)
+            if closing is not None and closing[1] == written.encode():  # else the element is one tag, and ends here
+                at = closing.end()
             places[-1] = (places[-1][0], at)
 
 
