@@ -75,3 +75,39 @@ def test_a_hidden_event_at_the_time_of_an_observed_one_is_still_scored(folder):
     said, scores = evaluate(folder, "tied.csv")
     assert "1 of these 7 events stand in imputed.csv as observed, too" in said
     assert scores["events"]["missing"] == 7
+
+
+def ask(folder, *options):
+    return " ".join(run("ask", str(folder / "imputed.csv.draws"), *options).output.split())
+
+
+def test_ask_answered_a_stretch_that_ends_before_it_starts_with_a_bare_header(folder):
+    with pytest.raises(rd.DataError, match=r"start= \('2024-03-01T09:00'\) is after end= \('2024-03-01T08:00'\)"):
+        ask(folder, "--start", "2024-03-01T09:00", "--end", "2024-03-01T08:00")
+    posterior = rd.load_posterior(folder / "imputed.csv.draws")
+    for question in (posterior.probability, posterior.expected_count):
+        with pytest.raises(rd.DataError, match="is after end="):
+            question("pick-up", 2.0, 1.0)
+
+
+def test_ask_said_nothing_of_a_stretch_outside_of_every_stream(folder):
+    said = ask(folder, "--start", "2031-01-01")
+    assert (
+        "this stretch is outside of every stream: they run from 2024-03-01 08:00:00 until 2024-03-01 14:53:00" in said
+    )
+    assert "outside of every stream" not in ask(folder, "--start", "2024-03-01T08:00")
+
+
+def test_ask_says_what_was_asked_and_the_expected_number_in_all_streams(folder):
+    said = ask(folder, "--type", "pick-up", "--start", "2024-03-01T08:00", "--end", "2024-03-01T10:00")
+    question = "missing events of type 'pick-up' from 2024-03-01 08:00:00 until 2024-03-01 10:00:00 ("
+    assert question in said
+    posterior = rd.load_posterior(folder / "imputed.csv.draws")
+    expected = posterior.expected_count("pick-up", "2024-03-01T08:00", "2024-03-01T10:00").sum()
+    assert f"{expected:.3f}" in said.split("all streams")[1]
+
+
+@pytest.mark.parametrize("command", ["decode", "report", "ask"])
+def test_the_table_was_given_for_its_draws(folder, tmp_path, command):
+    with pytest.raises(rd.DataError, match=r"did you mean .*imputed\.csv\.draws\?"):
+        run(command, str(folder / "imputed.csv"), "-o", str(tmp_path / ("x.html" if command == "report" else "x.csv")))

@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from retrodict.cli import common
+from retrodict.cli.draws import refuse_table
 from retrodict.events.combine import fill
 from retrodict.events.io.write import check_output, write_events
 from retrodict.smc.posterior import Posterior, load_posterior
@@ -35,6 +36,7 @@ def decode(
     from retrodict.smc.posterior_folder import FILES, read_unit
 
     common.refuse_unless_positive(cost, "--cost")
+    refuse_table(draws)
     check_output(output)
     common.refuse_overwriting(*(draws / name for name in FILES), outputs={"--output": output})
     posterior = load_posterior(draws)

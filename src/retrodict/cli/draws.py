@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -13,6 +12,9 @@ if TYPE_CHECKING:
     from retrodict.cli.common import Columns
     from retrodict.events.stream_set import StreamSet
     from retrodict.smc.posterior import Posterior
+
+
+_MOST = 1e300  # a cost
 
 
 class Decoded(NamedTuple):
@@ -48,8 +50,9 @@ def decoded(draws: Path) -> Decoded:
         cost, unit = about.get("cost"), about.get("unit") or facts.get("unit")
     except (OSError, ValueError, AttributeError):
         return Decoded()
-    good = isinstance(cost, int | float) and not isinstance(cost, bool) and 0 < cost < math.inf
-    return Decoded(float(cost) if good else None, unit if isinstance(unit, str) else None)
+    if not isinstance(cost, int | float) or isinstance(cost, bool) or not 0 < cost < _MOST:
+        cost = None
+    return Decoded(None if cost is None else float(cost), unit if isinstance(unit, str) else None)
 
 
 def in_unit(known: Decoded, streams: StreamSet, unit: str | None) -> tuple[Decoded, StreamSet]:
