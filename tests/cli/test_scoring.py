@@ -28,8 +28,9 @@ def folder(tmp_path_factory):
     for name, part in {"hidden": truth["what"] == "pick-up", "seen": truth["what"] != "pick-up"}.items():
         truth[part].to_csv(folder / f"{name}.csv", index=False)
     words = ["impute", folder / "model", folder / "seen.csv", *COLUMNS, "-m", "pick-up=1", "--particles", 30]
-    done = run(*map(str, [*words, "-o", folder / "imputed.csv"]))
+    done = run(*map(str, [*words, "--cost", 20, "-o", folder / "imputed.csv"]))
     assert done.exit_code == 0, done.output
+    assert ",true," in (folder / "imputed.csv").read_text()
     (folder / "said.txt").write_text(done.output)
     return folder
 
@@ -66,7 +67,10 @@ def test_evaluate_took_observed_events_of_the_whole_truth_for_missing_ones(folde
     assert "114 of these 120 events stand in imputed.csv as observed; the other 6 are scored" in said
     _, hidden = evaluate(folder)
     assert whole["events"] == hidden["events"]
-    assert whole["transport"] == hidden["transport"]
+    distances = [[row["distance"] for row in scores["transport"]] for scores in (whole, hidden)]
+    assert distances[0] == pytest.approx(distances[1])
+    with pytest.raises(rd.DataError, match=r"114 of these 114 events .* none is left to score"):
+        evaluate(folder, "seen.csv")
 
 
 def test_a_hidden_event_at_the_time_of_an_observed_one_is_still_scored(folder):

@@ -32,7 +32,9 @@ def beside(table: Path) -> Path:
 def refuse_table(draws: Path) -> None:
     """Refuse a table where its draws were meant."""
     if not draws.is_dir() and beside(draws).is_dir():
-        raise DataError("this is not a folder of draws", file=draws, remedy=f"did you mean {beside(draws)}?")
+        raise DataError(
+            "this is not a folder of draws", file=draws, remedy=f"give its draws (did you mean {beside(draws)}?)"
+        )
 
 
 def keep_decoded(posterior: Posterior, price: float, columns: Columns) -> None:

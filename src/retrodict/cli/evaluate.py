@@ -12,6 +12,7 @@ from rich.table import Table
 
 from retrodict.cli import common
 from retrodict.cli.draws import beside, decoded, in_unit
+from retrodict.errors import DataError
 from retrodict.events.atomic import check_writable, write_json
 from retrodict.events.results import marks
 from retrodict.events.stream_set import StreamSet
@@ -130,6 +131,9 @@ def _only_missing(truth: StreamSet, table: StreamSet, name: str) -> StreamSet:
     if 2 * number <= seen.num_events:
         common.note(f"{stand}, too (same stream, time and type); all {total:,} are scored")
         return truth
+    if number == total:
+        remedy = "give the events that were hidden, or the whole truth"
+        raise DataError(f"{stand}, so that none is left to score", remedy=remedy)
     common.note(f"{stand}; the other {total - number:,} are scored")
     return truth.keep(~found)
 
