@@ -65,9 +65,20 @@ def test_the_same_page_can_be_made_of_the_draws_with_the_truth(folder, tmp_path)
     (index, rows), (first, others) = read(tmp_path / "page.html"), read(folder / "page.html")
     assert index["check"] == first["check"]
     assert index["facts"] == first["facts"]
-    assert index["title"] == "Cabs"
+    assert "<title>Cabs" in (tmp_path / "page.html").read_text()
     assert [row["a"] for row in rows] == [[row["a"][0], row["a"][2]] for row in others]
     assert sum(len(row["t"][0]) for row in rows) == pd.read_csv(folder / "hidden.csv")["when"].notna().sum()
+
+
+def test_report_asked_for_columns_that_the_draws_know(folder, tmp_path):
+    draws, hidden = folder / "imputed.csv.draws", pd.read_csv(folder / "hidden.csv")
+    names = {"driver": "stream", "when": "time", "what": "type", "begin": "start", "stop": "end"}
+    hidden.rename(columns=names).to_csv(tmp_path / "renamed.csv", index=False)  # our own names are known, too
+    for truth in (folder / "hidden.csv", tmp_path / "renamed.csv"):
+        done = run("report", draws, "-o", tmp_path / "page.html", "--truth", truth)
+        assert done.exit_code == 0, (done.output, done.exception)
+        _, rows = read(tmp_path / "page.html")
+        assert sum(len(row["t"][0]) for row in rows) == hidden["when"].notna().sum()
 
 
 @pytest.mark.parametrize(

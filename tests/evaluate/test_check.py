@@ -181,3 +181,19 @@ def test_ranks_among_independent_draws_are_uniform_whatever_the_ties():
         guess = rng.poisson(mean, (4000, 19, 1))
         found = rank_among(weights, guess, actual, np.full((4000, 1), 19.0), rng.random((4000, 1)))
         assert (stats.kstest(found[:, 0], "uniform").pvalue > 1e-3) == is_uniform
+
+
+@pytest.mark.parametrize(
+    ("value", "side", "alarm", "said"),
+    [
+        (1.05, 0, False, "fine"),
+        (0.85, 0, False, "within chance"),
+        (0.85, 1, False, "fine"),
+        (0.85, -1, False, "within chance"),
+        (2.0, 0, True, "ALARM"),
+        (float("nan"), 0, False, "too few to tell"),
+    ],
+)
+def test_each_finding_is_judged_in_words(value, side, alarm, said):
+    finding = Finding("model", "rate", value, 1.0, 0.1, 0.1, 0.2, side, None, alarm)
+    assert finding.judgement == said

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import numpy as np
 import typer
@@ -12,14 +12,19 @@ from rich.markup import escape
 from rich.table import Table
 
 from retrodict.cli import common
+from retrodict.cli.draws import refuse_table
 from retrodict.errors import DataError
 from retrodict.events.atomic import atomic_file, check_writable
 from retrodict.events.io.files import cannot_read
-from retrodict.events.io.moments import on_axis
+from retrodict.events.io.moments import stretch
 from retrodict.events.stream_set import describe_types
 from retrodict.events.time_axis import TimeAxis
 
+if TYPE_CHECKING:
+    import pandas as pd
+
 _COLUMNS = {"stream", "draw", "weight", "time", "type"}
+_LATEST = 9e9  # seconds after 1970: beyond, there are no dates
 
 
 def ask(
@@ -32,6 +37,7 @@ def ask(
     """Say how probably events are missing from a stretch of time, and how many, stream by stream.
 
     Dates without a time zone are in the zone of the draws. Streams in which no draw has such an event are left out.
+    The last line is the expected number in all streams together.
 
     [bold]Example[/]
 
@@ -41,6 +47,7 @@ def ask(
 
     from retrodict.events.io.parquet_file import read_columns
 
+    refuse_table(draws)
     draws = draws / "draws.parquet" if draws.is_dir() else draws
     common.refuse_overwriting(draws, outputs={"--output": output})
     check_writable(output)
@@ -57,22 +64,63 @@ def ask(
         raise DataError(f"no draw has a type {type!r}; types are {describe_types(known)}", file=draws, remedy=remedy)
     axis, times = _times(draws, frame["time"].to_numpy())
     keep = np.ones(len(frame), dtype=bool) if type is None else (frame["type"] == type).to_numpy(copy=True)
-    if start is not None:
-        keep &= times >= on_axis(start, axis, "start=")
-    if end is not None:
-        keep &= times <= on_axis(end, axis, "end=")
+    first, last = stretch(start, end, axis)
+    keep &= (times >= first) & (times <= last)
     found = frame[keep]
     expected = found.groupby("stream", sort=False)["weight"].sum()
     probable = found.drop_duplicates(["stream", "draw"]).groupby("stream", sort=False)["weight"].sum().clip(upper=1.0)
     answer = pd.DataFrame({"probability": probable, "expected": expected}).reset_index()
-    shown = Table("stream", "probability of any", "expected number")
-    for row in answer.itertuples(index=False):
-        shown.add_row(escape(str(row.stream)), f"{row.probability:.3f}", f"{row.expected:.3f}")
-    common.out.print(shown)
+    common.out.print(_shown(answer, _question(type, first, last, axis)))
+    if answer.empty:
+        common.note(_why_nothing(draws, first, last, axis))
     if output is not None:
         with atomic_file(output) as file:
             file.write(answer.to_csv(index=False).encode())
         common.wrote(output, f"{len(answer):,} streams")
+
+
+def _question(type: str | None, first: float, last: float, axis: TimeAxis) -> str:
+    """What was asked, in words."""
+    what = "missing events of any type" if type is None else f"missing events of type {type!r}"
+    bounds = [f"from {_label(first, axis)}"] if first > -np.inf else []
+    bounds += [f"until {_label(last, axis)}"] if last < np.inf else []
+    zone = [f"({axis.timezone})"] if bounds and axis.timezone is not None else []
+    return " ".join([what, *(bounds or ["at any time"]), *zone])
+
+
+def _label(time: float, axis: TimeAxis) -> str:
+    return axis.label(time) if abs(time) < _LATEST else f"{time:g}"
+
+
+def _shown(answer: pd.DataFrame, title: str) -> Table:
+    """The answers, with the expected number in all streams together."""
+    shown = Table(title=escape(title), title_justify="left")
+    shown.add_column("stream", overflow="fold")
+    for heading in ("probability of any", "expected number"):
+        shown.add_column(heading, justify="right")
+    for row in answer.itertuples(index=False):
+        shown.add_row(escape(str(row.stream)), f"{row.probability:.3f}", f"{row.expected:.3f}")
+    shown.add_section()
+    shown.add_row("all streams", "", f"{answer['expected'].sum():.3f}")
+    return shown
+
+
+def _why_nothing(draws: Path, first: float, last: float, axis: TimeAxis) -> str:
+    """Why no stream has an answer: the stretch is outside of all of them, or no draw has such an event in it."""
+    from retrodict.events.io.read import read_events
+
+    nothing = "no draw of any stream has such an event in this stretch"
+    try:
+        streams = read_events(draws.with_name("observed.parquet"))
+    except DataError:  # draws.parquet alone
+        return nothing
+    if not len(streams):
+        return nothing
+    ends = [np.array([streams.starts.min()]), np.array([streams.ends.max()])]
+    begin, stop = (float(streams.axis.convert(end, axis)[0] if axis.is_calendar else end[0]) for end in ends)
+    if first <= stop and last >= begin:
+        return nothing
+    return f"this stretch is outside of every stream: they run from {axis.label(begin)} until {axis.label(stop)}"
 
 
 def _times(draws: Path, values: NDArray[Any]) -> tuple[TimeAxis, NDArray[np.float64]]:

@@ -114,12 +114,12 @@ def show(result: Check, scale: float, units: str) -> None:
     table.add_column("finding", overflow="fold")
     for heading in ("found", "± s.e.", "fine"):
         table.add_column(heading, justify="right")
-    table.add_column("")
+    table.add_column("judgement")
     for f in result.findings:
         of = "" if f.of is None else f" ({f.of!r})"
         value, error = ("-" if x != x else f"{x:.3f}" for x in (f.value, f.error))
-        alarm = f"[bold red]alarm[/] p = {f.p_value:.1g}" if f.alarm else ""
-        table.add_row(f.part, escape(f.name + of), value, error, f.fine, alarm)
+        judged = f"[bold red]{f.judgement}[/] p = {f.p_value:.1g}" if f.alarm else f.judgement
+        table.add_row(f.part, escape(f.name + of), value, error, f.fine, judged)
     common.out.print(table)
     if result.calibration is not None:
         common.out.print(_distances(result.to_dict()["distance"], scale, units))

@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from retrodict.cli import common
+from retrodict.cli.draws import refuse_table
 from retrodict.events.combine import fill
 from retrodict.events.io.write import check_output, check_times, write_events
 from retrodict.smc.posterior import Posterior, load_posterior
@@ -35,6 +36,7 @@ def decode(
     from retrodict.smc.posterior_folder import FILES, read_unit
 
     common.refuse_unless_positive(cost, "--cost")
+    refuse_table(draws)
     check_output(output)
     common.refuse_overwriting(*(draws / name for name in FILES), outputs={"--output": output})
     posterior = load_posterior(draws)
@@ -43,13 +45,18 @@ def decode(
     write_answer(posterior, cost, columns, output)
 
 
-def write_answer(posterior: Posterior, cost: float | None, columns: common.Columns, output: Path) -> float:
-    """Decode a posterior and write the observed table with the imputed events; the cost in units of the streams."""
+def price_of(posterior: Posterior, cost: float | None, columns: common.Columns) -> float:
+    """The cost as given, else the usual one, in units of the streams."""
     from retrodict.smc.show import usual_cost
 
+    return usual_cost(posterior) if cost is None else cost * columns.units_in(posterior.observed.axis)
+
+
+def write_answer(posterior: Posterior, cost: float | None, columns: common.Columns, output: Path) -> float:
+    """Decode a posterior and write the observed table with the imputed events; the cost in units of the streams."""
     observed, scale = posterior.observed, columns.units_in(posterior.observed.axis)
     expected = float(posterior.expected_count()[posterior.is_possible].sum())
-    price = usual_cost(posterior) if cost is None else cost * scale
+    price = price_of(posterior, cost, columns)
     with common.bar("decode", len(posterior)) as done:
         decoded = posterior.consensus(price, progress=done)
     write_events(fill(observed, decoded), output)

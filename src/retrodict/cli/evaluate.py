@@ -11,6 +11,8 @@ from rich.markup import escape
 from rich.table import Table
 
 from retrodict.cli import common
+from retrodict.cli.draws import beside, decoded, in_unit
+from retrodict.errors import DataError
 from retrodict.events.atomic import check_writable, write_json
 from retrodict.events.results import marks
 from retrodict.events.stream_set import StreamSet
@@ -23,7 +25,7 @@ def evaluate(
         list[float] | None,
         typer.Option(
             help="Cost of an event too many or too few, in time moved (in --unit); may be repeated. Intervals and "
-            "types are scored at the first, by default impute's: half a gap."
+            "types are scored at the first, by default impute's (kept in IMPUTED.draws), else half a gap."
         ),
     ] = None,
     tolerance: Annotated[
@@ -38,8 +40,9 @@ def evaluate(
     """Score imputed events against the truth: optimal transport distance and its two terms, recall and precision.
 
     In a file with a column 'imputed' only the events marked in it count, and a stream that TRUTH lacks is one in which
-    nothing was missing. With --against, the distances of the two files are compared stream by stream with a paired
-    permutation test.
+    nothing was missing. TRUTH may also hold the events that were observed: they are taken out. Unit and cost are those
+    of 'impute' where its draws lie beside IMPUTED. With --against, the distances of the two files are compared stream
+    by stream with a paired permutation test.
 
     [bold]Examples[/]
 
@@ -48,19 +51,26 @@ def evaluate(
       retrodict evaluate hidden.csv smoothed.csv --against filtered.csv -o scores.json
     """
     from retrodict.evaluate import paired_permutation_test, score
-    from retrodict.evaluate.matching import on_axis_of
+    from retrodict.evaluate.matching import on_axis_of, refuse_dates_and_numbers
     from retrodict.evaluate.scores import INTERVAL_LEVEL
     from retrodict.events.gaps import half_a_gap
 
     check_writable(output)
     common.refuse_overwriting(truth, imputed, against, outputs={"--output": output})
-    actual = columns.read(truth)
-    table = on_axis_of(actual, columns.read(imputed))
-    guess, units = _only_imputed(table), columns.unit_of(actual.axis)
+    actual, table = columns.read(truth), columns.read(imputed)
+    refuse_dates_and_numbers(actual, table)
+    known, table = in_unit(decoded(beside(imputed)), table, columns["unit"])
+    actual, guess = on_axis_of(table, actual), _only_imputed(table)
+    actual = _only_missing(actual, table, imputed.name)
+    columns["unit"] = known.unit
+    units = columns.unit_of(table.axis)
     gap = half_a_gap(table, table.num_events - guess.num_events + actual.num_events)  # impute's default cost
-    costs = cost or [gap, gap / 4, 4 * gap]  # intervals are those of the first
+    usual = known.cost or gap
+    costs = cost or [usual, usual / 4, 4 * usual]  # intervals are those of the first
+    whence = "as given" if cost else f"that of {beside(imputed).name}" if known.cost else "half a gap between events"
     result = score(actual, guess, costs, gap if tolerance is None else tolerance)
-    report = result.to_dict()
+    report = result.to_dict() | {"unit": known.unit}
+    common.out.print(f"cost {costs[0]:.4g} {units}: {escape(whence)}", soft_wrap=True)
     common.out.print(_transport(report, units))
     common.out.print(_by_type(report, result.types, units))
     events, bias = report["events"], report["counts"]["bias"]
@@ -98,6 +108,34 @@ def evaluate(
 def _only_imputed(streams: StreamSet) -> StreamSet:
     column = streams.columns.get("imputed")
     return streams if column is None else streams.keep(marks(column))
+
+
+def _only_missing(truth: StreamSet, table: StreamSet, name: str) -> StreamSet:
+    """The truth without the events that the imputed table has as observed, if it is the whole truth.
+
+    It is where it has most of the observed events of its streams; fewer are events that happened at the same time.
+    """
+    from retrodict.evaluate.matching import found_among
+
+    column = table.columns.get("imputed")
+    if column is None:
+        return truth
+    known = set(truth.ids)
+    of_truth = np.array([each in known for each in table.ids], dtype=bool)
+    seen = table.keep(~marks(column) & of_truth[table.stream_of_event])
+    found = found_among(truth, seen)
+    number, total = int(found.sum()), truth.num_events
+    if not number:
+        return truth
+    stand = f"{number:,} of these {total:,} events stand in {name} as observed"
+    if 2 * number <= seen.num_events:
+        common.note(f"{stand}, too (same stream, time and type); all {total:,} are scored")
+        return truth
+    if number == total:
+        remedy = "give the events that were hidden, or the whole truth"
+        raise DataError(f"{stand}, so that none is left to score", remedy=remedy)
+    common.note(f"{stand}; the other {total - number:,} are scored")
+    return truth.keep(~found)
 
 
 def _transport(report: dict, units: str) -> Table:

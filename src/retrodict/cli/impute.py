@@ -9,7 +9,8 @@ from typing import Annotated, Any
 import typer
 
 from retrodict.cli import common
-from retrodict.cli.decode import Cost, Output, write_answer
+from retrodict.cli.decode import Cost, Output, price_of, write_answer
+from retrodict.cli.draws import beside, keep_decoded
 from retrodict.cli.kept_check import repeat_verdict
 from retrodict.cli.proposal import Missing, Name, choose_proposal
 from retrodict.cli.rates import show_sensitivity
@@ -103,7 +104,7 @@ def impute(
     from retrodict.evaluate.sensitivity import check_odds
     from retrodict.evaluate.sensitivity import sensitivity as compare
 
-    draws = draws or output.with_name(output.name + ".draws")
+    draws = draws or beside(output)
     common.refuse_unless_positive(cost, "--cost")
     written: dict[str, Path | list[Path] | None] = {
         "--output": output,
@@ -133,6 +134,7 @@ def impute(
             posterior = run(observed, proposal, **options, progress=done)
         _judge(posterior)
         posterior.about |= {"command": common.command_line(), "file": file.name, "check": checked}
+        keep_decoded(posterior, price_of(posterior, cost, columns), columns)
         with common.bar("write draws", len(posterior)) as done:
             save_posterior(posterior, draws, columns["unit"], done)
         common.wrote(draws, f"{posterior.num_particles:,} weighted draws of each of {len(posterior):,} streams")

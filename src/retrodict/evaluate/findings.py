@@ -43,6 +43,17 @@ class Finding:
         low, high = self.expected - self.tolerance, self.expected + self.tolerance
         return {0: f"{low:.2f} to {high:.2f}", 1: f"at most {high:.2f}", -1: f"at least {low:.2f}"}[self.side]
 
+    @property
+    def judgement(self) -> str:
+        """What to think of the value, in words; "within chance" is outside of what is fine, but not surely."""
+        if self.alarm:
+            return "ALARM"
+        if self.value != self.value:
+            return "too few to tell"
+        off = self.value - self.expected
+        outside = (abs(off) if self.side == 0 else self.side * off) > self.tolerance
+        return "within chance" if outside else "fine"
+
 
 def mean_finding(
     part: str, name: str, rows: ArrayLike, per: ArrayLike | None = None, *, expected: float = 0.0, tolerance: float,

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Hashable, Sequence
 from typing import NamedTuple, TypeAlias
 
 import numpy as np
@@ -69,15 +70,39 @@ def pair_streams(truth: Streams, imputed: Streams) -> Pairs:
 
 def on_axis_of(truth: StreamSet, imputed: StreamSet) -> StreamSet:
     """The imputed streams in the truth's unit of time, counted from the same instant."""
-    if truth.axis.is_calendar != imputed.axis.is_calendar:
-        has = ("dates", "numbers") if truth.axis.is_calendar else ("numbers", "dates")
-        remedy = "give both as dates, or both as numbers"
-        raise DataError(f"the truth has {has[0]} as times, the imputation {has[1]}", remedy=remedy)
+    refuse_dates_and_numbers(truth, imputed)
     if None in (truth.axis.unit, imputed.axis.unit):
         return imputed
     moved, own = imputed.with_axis(truth.axis), imputed.columns
     intervals = {name: imputed.axis.convert(own[name], truth.axis) for name in TIMES if name in own}
     return moved.replace(columns={**moved.columns, **intervals}, source=moved.source)
+
+
+def refuse_dates_and_numbers(truth: StreamSet, imputed: StreamSet) -> None:
+    """Raise where one of the two has dates as times and the other numbers."""
+    if truth.axis.is_calendar != imputed.axis.is_calendar:
+        has = ("dates", "numbers") if truth.axis.is_calendar else ("numbers", "dates")
+        remedy = "give both as dates, or both as numbers"
+        raise DataError(f"the truth has {has[0]} as times, the imputation {has[1]}", remedy=remedy)
+
+
+def found_among(events: StreamSet, others: StreamSet) -> NDArray[np.bool_]:
+    """Which events stand among others, [E]: same stream, time and type, and each of the others stands for one event."""
+    left = Counter(_keys(others))
+    found = np.zeros(events.num_events, dtype=bool)
+    for place, key in enumerate(_keys(events)):
+        if left[key] > 0:
+            left[key] -= 1
+            found[place] = True
+    return found
+
+
+def _keys(streams: StreamSet) -> list[tuple[Hashable, ...]]:
+    """Stream, time and type of each event: dates as instants, whatever the unit that they are counted in."""
+    axis, times = streams.axis, streams.event_times
+    when = axis.to_instants(times) if axis.is_calendar else times
+    owners, types = streams.stream_of_event.tolist(), streams.event_types.tolist()
+    return [(streams.ids[i], t, streams.types[k]) for i, t, k in zip(owners, when.tolist(), types, strict=True)]
 
 
 def _same_streams(truth: StreamSet, imputed: StreamSet) -> tuple[StreamSet, StreamSet]:

@@ -20,7 +20,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from retrodict.errors import DataError, DataNotice
 from retrodict.events.combine import combine
-from retrodict.events.io.moments import Moment, all_on_axis, on_axis
+from retrodict.events.io.moments import Moment, all_on_axis, on_axis, stretch
 from retrodict.events.stream import EventStream
 from retrodict.events.stream_set import StreamSet, describe_types
 from retrodict.events.suspicion import Suspicion, beyond_edges
@@ -367,10 +367,8 @@ class Posterior:
         keep = np.ones(len(guesses.event_times), dtype=bool)
         if type is not None:
             keep &= guesses.event_types == self._type_index(type)
-        if start is not None:
-            keep &= guesses.event_times >= on_axis(start, self.observed.axis, "start=")
-        if end is not None:
-            keep &= guesses.event_times <= on_axis(end, self.observed.axis, "end=")
+        first, last = stretch(start, end, self.observed.axis)
+        keep &= (guesses.event_times >= first) & (guesses.event_times <= last)
         return guesses.counts(keep)
 
     def _type_index(self, type: str | int) -> int:

@@ -37,6 +37,16 @@ def on_axis(value: Any, axis: TimeAxis, label: str) -> float:
     return float(axis.from_instants(time.values)[0])
 
 
+def stretch(start: Any, end: Any, axis: TimeAxis) -> tuple[float, float]:
+    """The ends of a stretch of time on the axis, infinite where None was given; refused the wrong way round."""
+    first = -np.inf if start is None else on_axis(start, axis, "start=")
+    last = np.inf if end is None else on_axis(end, axis, "end=")
+    if first > last:
+        remedy = "give the earlier of the two as the start"
+        raise DataError(f"start= ({show(start)}) is after end= ({show(end)})", remedy=remedy)
+    return first, last
+
+
 def all_on_axis(values: Any, axis: TimeAxis, label: str) -> NDArray[np.float64]:
     """Numbers or dates, one or an array of them, as times on the axis."""
     given = np.asarray(values)
