@@ -119,7 +119,7 @@ def impute(
     observed = columns.read(file)
     refuse_unix_time(observed)
     refuse_results(observed)
-    proposal, folder = choose_proposal(model, missing, smoother, filtering)
+    proposal, folder = choose_proposal(model, missing, smoother, filtering, observed.axis.timezone)
     checked = repeat_verdict(proposal.model, folder, model)
     if sensitivity:
         check_odds(proposal)

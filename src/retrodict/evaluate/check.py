@@ -119,12 +119,12 @@ def check(
     those of the middle one. After ``seconds`` no more streams are imputed. ``options`` are those of ``rd.impute``
     (particles, engine, islands ...); ``progress`` is called with the number of streams done.
     """
-    if isinstance(fitted, Proposal):
-        fitted = fitted.ready(missing)
     model = fitted.model if isinstance(fitted, Proposal) else fitted
     if not isinstance(model, Model):
         raise ModelError(f"cannot check a {type(fitted).__name__}. Give a proposal, such as rd.Filtering, or a model.")
     complete = model.matched(complete)
+    if isinstance(fitted, Proposal):
+        fitted = fitted.ready(missing, complete)
     if len(complete) < 2 or not complete.num_events:
         raise DataError("there are not enough streams to check by", remedy="give at least two, and better a hundred")
     for cost in () if costs is None else costs:

@@ -69,9 +69,9 @@ def impute(
     options = Options.of(
         1 if particles == "auto" else particles, resample, ess_threshold, sampler, integral, max_events
     )
-    proposal = proposal.ready(missing)
     model = proposal.model
     observed = model.matched(observed)
+    proposal = proposal.ready(missing, observed)
     refuse_results(observed)
     chosen = choose(engine, proposal, options)
     if particles == "auto":
@@ -132,9 +132,9 @@ def sweep(
     event 2: 1.68 missing so far
     """
     options = Options.of(particles, resample, ess_threshold, sampler, integral, max_events)
-    proposal = proposal.ready(missing)
     model = proposal.model
     streams = model.matched(observed)
+    proposal = proposal.ready(missing, streams)
     batch = make_batch(streams, dtype=model.dtype, device=model.device)
     return SequentialMonteCarlo(batch, proposal, stream_keys(seed, streams.ids).to(model.device), options).steps()
 
