@@ -99,7 +99,8 @@ def test_file_and_sampler_take_the_zone_of_the_table(tmp_path):
     for missing in (rd.Windows(OUTAGE), there, rd.Windows(OUTAGE) * rd.ByType(0.0)):
         posterior = rd.impute(observed, rd.Filtering(model, missing), particles=50)
         hours = {int(observed.axis.label(float(time))[11:13]) for time in posterior.event_times}
-        assert posterior.is_possible.all() and hours == {10, 11, 12, 13, 14, 15}
+        assert posterior.is_possible.all()
+        assert hours == {10, 11, 12, 13, 14, 15}
 
 
 def test_own_mechanism_whose_bind_takes_types_and_unit_alone_still_works():

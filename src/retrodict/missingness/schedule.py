@@ -1,9 +1,9 @@
 """Times as people give them, in the unit of the streams: 7.5, "08:30", "sat 22:00", "2 hours", "2024-03-01T08:00".
 
 Mechanisms that follow a timetable are ``Scheduled``: they look at the time since the stream's start, or at its dates.
-Dated streams count from 1970-01-01 UTC in their unit (times without a zone as if they were UTC). Dates without an offset
-are in the zone of the streams, and what recurs follows the clocks there: the time of day is the remainder by a day of
-what these show.
+Dated streams count from 1970-01-01 UTC in their unit (times without a zone as if they were UTC). Dates without an
+offset are in the zone of the streams, and what recurs follows the clocks there: the time of day is the remainder by a
+day of what these show.
 """
 
 from __future__ import annotations

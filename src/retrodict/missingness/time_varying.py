@@ -12,7 +12,7 @@ from torch import Tensor
 from retrodict.errors import ModelError
 from retrodict.missingness.arguments import check_probability, positions
 from retrodict.missingness.base import Context
-from retrodict.missingness.schedule import Scheduled, check_time, to_unit
+from retrodict.missingness.schedule import Scheduled, check_time
 
 
 class TimeVarying(Scheduled):

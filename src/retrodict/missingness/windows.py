@@ -12,7 +12,7 @@ from torch import Tensor
 from retrodict.errors import ModelError
 from retrodict.missingness.arguments import check_probability, mask_of, names_in
 from retrodict.missingness.base import Context
-from retrodict.missingness.schedule import Scheduled, check_time
+from retrodict.missingness.schedule import Scheduled, check_time, on_clock
 from retrodict.random import stream_keys
 
 Pairs = Iterable[Sequence[Any]]
@@ -133,6 +133,12 @@ class Windows(Scheduled):
         """The ends of windows."""
         low, high = self._bounds(start, context)
         return self.recurring(torch.cat([low, high], -1), start, stop, context)
+
+    def is_open(self, context: Context, ends: Tensor) -> bool:
+        """Whether any window that does not recur lies in part between the start and the end of a stream, [N] each."""
+        first = on_clock(torch.zeros_like(ends), context, self.clock)[..., None]
+        low, high = self._bounds(ends, context)
+        return bool(((first < high) & (first + ends[..., None] >= low)).any())
 
     def _mask(self, like: Tensor) -> Tensor:
         if self.mask is None:

@@ -8,10 +8,12 @@ import re
 from typing import NamedTuple
 from zoneinfo import ZoneInfo
 
+import numpy as np
 import torch
 from torch import Tensor
 
 from retrodict.errors import ModelError, show
+from retrodict.events.time_axis import TimeAxis
 
 _FIRST, _LAST = 0, 4_102_444_800  # 1970 to 2100, in seconds: before and after, the first and last offsets hold
 _STEP = 7 * 86_400  # clocks are never changed twice within a week
@@ -54,6 +56,18 @@ def zone_of(name: str | None) -> datetime.tzinfo:
         return datetime.timezone(ahead if fixed[1] == "+" else -ahead)
     except (TypeError, KeyError, ValueError, OSError):
         raise ModelError(f"there is no time zone {show(name)}. Give one such as Europe/Berlin or +02:00.") from None
+
+
+def moment(axis: TimeAxis, time: float) -> str:
+    """A time of streams as a person writes it: a date with the offset of its zone, or a number."""
+    if not axis.is_calendar:
+        return axis.label(time)
+    text = axis.label(time).removesuffix(":00")
+    if axis.timezone is None:
+        return text
+    second = int(axis.to_instants(np.array([time]))[0]) / 1e9
+    ahead = datetime.datetime.fromtimestamp(second, zone_of(axis.timezone)).strftime("%z")
+    return f"{text}{ahead[:3]}:{ahead[3:5]}"
 
 
 def offsets_of(name: str | None, second: float) -> Offsets:

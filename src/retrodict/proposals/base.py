@@ -47,7 +47,8 @@ class Proposal(Intensity):
     def ready(self, missing: Missingness | None, streams: StreamSet | None = None) -> Self:
         """The proposal to impute with, for ``missing`` where that is given; refuses one that needs it.
 
-        Dates of the mechanism without a zone are in that of ``streams``. Weights of particles are right for any mechanism: one that the proposal was not trained for is worth a notice.
+        Dates of the mechanism without a zone are in that of ``streams``. Weights of particles are right for any
+        mechanism: one that the proposal was not trained for is worth a notice.
         """
         if missing is not None:
             other = self.given(missing)
