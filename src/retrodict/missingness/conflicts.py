@@ -46,6 +46,7 @@ def _touches(windows: Windows, streams: StreamSet) -> bool:
     if windows.every is not None:
         return True
     bound = windows.on(streams)
+    assert isinstance(bound, Windows)
     return any(
         bound.is_open(Context(batch.starts, batch.ids), batch.durations)
         for batch in iterate_batches(streams, 1024, dtype=torch.float64)

@@ -34,7 +34,7 @@ def in_words(missing: Missingness) -> str:
 
 def _windows(missing: Windows) -> str:
     """The first windows, with the offset of their zone, how many more there are, and for which types."""
-    pairs = [(None, pair) for pair in missing.windows]
+    pairs: list[tuple[str | None, list[Any]]] = [(None, pair) for pair in missing.windows]
     pairs += [(str(id), pair) for id, own in missing.by_stream.items() for pair in own]
     shown = []
     for id, (low, high) in pairs[:_SHOWN]:
