@@ -182,7 +182,7 @@ def test_after_fit_the_second_command_is_impute(for_anything, tmp_path):
     for missing, words in (
         ("cause=1", "cause=1"),
         ("0.5", "0.5 of every type"),
-        (tmp_path / "outage.yaml", "Windows("),
+        (tmp_path / "outage.yaml", "windows 2 to 4"),
     ):
         said = impute(for_anything, "-m", missing)
         assert (

@@ -41,7 +41,9 @@ def censor(
     check_output(output, hidden)
     common.refuse_overwriting(file, outputs={"--output": output, "--hidden": hidden})
     streams = columns.read(file)
-    observed, gone = parse_missing(missing, streams.types, streams.axis.unit).censor(streams, seed)
+    observed, gone = parse_missing(missing, streams.types, streams.axis.unit, streams.axis.timezone).censor(
+        streams, seed
+    )
     write_events(observed, output)
     common.wrote(output, f"{observed.num_events:,} observed events of {streams.num_events:,}")
     if hidden is not None:

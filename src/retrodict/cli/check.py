@@ -87,7 +87,7 @@ def check(
     for read in (streams, lost):
         if read is not None:
             refuse_unix_time(read)
-    fitted = _load(model, missing, smoother, filtering)
+    fitted = _load(model, missing, smoother, filtering, streams.axis.timezone)
     own = fitted.model if isinstance(fitted, Proposal) else fitted
     streams = own.matched(streams)
     scale, units = columns.units_in(streams.axis), columns.unit_of(streams.axis, own.time_unit)
@@ -153,7 +153,9 @@ def on_dev(
     common.out.print(f"check on {result.about['streams']} dev streams{how}: {escape(result.verdict)}", soft_wrap=True)
 
 
-def _load(folder: Path, missing: list[str] | None, smoother: str | None, filtering: bool) -> Proposal | Model:
+def _load(
+    folder: Path, missing: list[str] | None, smoother: str | None, filtering: bool, zone: str | None
+) -> Proposal | Model:
     """What 'impute' would use; the model alone where nothing says how events go missing."""
     from retrodict.models.model_folder import load_model
 
@@ -165,7 +167,7 @@ def _load(folder: Path, missing: list[str] | None, smoother: str | None, filteri
         if all(kept.is_for_any for kept in there if kept.problem is None):
             common.note("half of the events are hidden, as --missing does not say which")
             missing = [str(_SHARE_HIDDEN)]
-    return choose_proposal(folder, missing, smoother, filtering)[0]
+    return choose_proposal(folder, missing, smoother, filtering, zone)[0]
 
 
 def _placed(fitted: Proposal | Model, device: str, engine: str = "auto") -> Proposal | Model:

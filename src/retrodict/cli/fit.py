@@ -66,7 +66,10 @@ def fit(
     train, dev_streams = jobs.read(columns, file, dev)
     smoother = None
     if not model_only:
-        mechanism = parse_missing(missing, train.types, train.axis.unit) if missing else Anything().bind(train.types)
+        axis = train.axis
+        mechanism = (
+            parse_missing(missing, train.types, axis.unit, axis.timezone) if missing else Anything().bind(train.types)
+        )
         smoother = jobs.Smoother(mechanism, missing or ["any"], mixing, learn_from.value)
         jobs.rehearse(make, train, smoother)
     with lock_folder(output), jobs.going_on() as stages:

@@ -59,7 +59,7 @@ def fit_incomplete(
     make = jobs.maker(model.name, hidden)
     check_folder(output)
     train, dev_streams, whole = jobs.read(columns, file, dev, complete, more=types)
-    mechanism = parse_missing(missing, train.types, train.axis.unit)
+    mechanism = parse_missing(missing, train.types, train.axis.unit, train.axis.timezone)
     with lock_folder(output), jobs.going_on() as stages:
         stages.append(output)
         settings = training | {"learn_missing": learn_missing}

@@ -189,7 +189,7 @@ def learn_mechanism(
     from retrodict.train.mechanism import learn_missing
 
     model = load_model(known)
-    mechanism = parse_missing(missing, model.types or train.types, model.time_unit)
+    mechanism = parse_missing(missing, model.types or train.types, model.time_unit, train.axis.timezone)
     proposal = Filtering(model, mechanism)
     with common.notes(), common.bar("learn", _ROUNDS, "rounds") as done:
 

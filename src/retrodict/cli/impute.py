@@ -121,7 +121,7 @@ def impute(
     check_times(observed, output)
     refuse_unix_time(observed)
     refuse_results(observed)
-    proposal, folder = choose_proposal(model, missing, smoother, filtering)
+    proposal, folder = choose_proposal(model, missing, smoother, filtering, observed.axis.timezone)
     checked = repeat_verdict(proposal.model, folder, model)
     if sensitivity:
         check_odds(proposal)
@@ -162,9 +162,10 @@ def _judge(posterior: Posterior) -> None:
         return
     listed = ", ".join(names[:20]) + (f" and {len(names) - 20} more" if len(names) > 20 else "")
     if not possible.any():
+        conflict = posterior.about.get("conflict")
+        why = "Check the missing rates (a type that is always missing was observed?) and the model's training data"
         raise ModelError(
             f"the model gives none of the streams ({listed}) any probability, so that nothing can be imputed, and "
-            "nothing was written. Check the missing rates (a type that is always missing was observed?) and the "
-            "model's training data."
+            f"nothing was written. {conflict or why}."
         )
     common.note(f"nothing is imputed in {listed}: the observed events of these streams are written as they are")

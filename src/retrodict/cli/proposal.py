@@ -25,14 +25,14 @@ Name = Annotated[str | None, typer.Option(help="Name of the smoother to use, whe
 
 
 def choose_proposal(
-    folder: Path, missing: Sequence[str] | None, name: str | None, filtering: bool
+    folder: Path, missing: Sequence[str] | None, name: str | None, filtering: bool, zone: str | None = None
 ) -> tuple[Proposal, Path]:
     """The smoother in a model's folder that is for what goes missing, or the one of that name; else filtering.
 
-    Also the folder it is from, which is the model's for filtering.
+    Also the folder it is from, which is the model's for filtering. ``zone`` is that of the streams.
     """
     model = load_model(folder)
-    wanted = parse_missing(missing, type_names(model), model.time_unit) if missing else None
+    wanted = parse_missing(missing, type_names(model), model.time_unit, zone) if missing else None
     if filtering and wanted is not None and name is None:
         return _filter(model, wanted, "as --filtering asks"), folder
     smoothers = smoothers_of(folder, model)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Annotated
 
 import typer
@@ -55,6 +56,7 @@ def smoother(
     job = jobs.Smoother(mechanism, missing or ["any"], mixing, learn_from.value, name)
     job.make(fitted)
     streams = jobs.read(columns, file, dev, types=fitted.types)
+    job = replace(job, mechanism=mechanism.in_zone(streams[0].axis.timezone))
     with lock_folder(model), jobs.going_on() as stages:
         trained = jobs.fit_smoother(fitted, job, streams, model, dict(training), stages)
         on_dev(trained, stages[-1], streams, seed=training["seed"], device=training["device"])

@@ -13,6 +13,7 @@ import json
 import math
 import os
 import time
+import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
@@ -20,7 +21,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from retrodict.decode.transport import as_cost
-from retrodict.errors import DataError, ModelError
+from retrodict.errors import DataError, DataNotice, ModelError
 from retrodict.evaluate.calibration import Calibration, calibrate
 from retrodict.evaluate.findings import Finding, raise_alarms
 from retrodict.evaluate.goodness import Goodness, goodness, swapped_types
@@ -31,6 +32,7 @@ from retrodict.events.atomic import write_text
 from retrodict.events.gaps import half_a_gap
 from retrodict.events.stream_set import StreamSet
 from retrodict.missingness.base import Missingness
+from retrodict.missingness.conflicts import UNTOUCHED, misses_all
 from retrodict.models.base import Model
 from retrodict.models.poisson import Poisson
 from retrodict.proposals import Filtering
@@ -119,12 +121,12 @@ def check(
     those of the middle one. After ``seconds`` no more streams are imputed. ``options`` are those of ``rd.impute``
     (particles, engine, islands ...); ``progress`` is called with the number of streams done.
     """
-    if isinstance(fitted, Proposal):
-        fitted = fitted.ready(missing)
     model = fitted.model if isinstance(fitted, Proposal) else fitted
     if not isinstance(model, Model):
         raise ModelError(f"cannot check a {type(fitted).__name__}. Give a proposal, such as rd.Filtering, or a model.")
     complete = model.matched(complete)
+    if isinstance(fitted, Proposal):
+        fitted = fitted.ready(missing, complete)
     if len(complete) < 2 or not complete.num_events:
         raise DataError("there are not enough streams to check by", remedy="give at least two, and better a hundred")
     for cost in () if costs is None else costs:
@@ -136,6 +138,10 @@ def check(
     calibration, observed = None, None
     prices: list[float] = []
     if isinstance(fitted, Proposal):
+        if misses_all(fitted.missingness, complete) and (
+            incomplete is None or misses_all(fitted.missingness, model.matched(incomplete))
+        ):
+            warnings.warn(UNTOUCHED, DataNotice, stacklevel=2)
         calibration, prices, M = _hide_and_impute(fitted, complete, costs, seconds, seed, progress, options)
         about |= {"proposal": fitted.kind, "particles": M, "imputed_streams": len(calibration.hidden)}
         if incomplete is not None:
@@ -172,8 +178,10 @@ def _hide_and_impute(
     while done < len(streams) and (not parts or time.perf_counter() < deadline):
         group = streams[done : done + size]
         observed, hidden = proposal.missingness.censor(group, seed=seed + 1)
-        posterior = impute(observed, proposal, seed=seed, **options)
-        baseline = impute(observed, constant, particles=50, seed=seed)
+        with warnings.catch_warnings():
+            warnings.filterwarnings("ignore", UNTOUCHED)  # of this group alone
+            posterior = impute(observed, proposal, seed=seed, **options)
+            baseline = impute(observed, constant, particles=50, seed=seed)
         parts.append(calibrate(posterior, baseline, hidden, prices, seed, done))
         done += len(group)
         size = min(2 * size, _LARGEST)

@@ -15,10 +15,12 @@ from numpy.typing import NDArray
 from retrodict.evaluate.findings import Finding, legendre, mean_finding, worst
 from retrodict.events.stream_set import StreamSet
 from retrodict.missingness.base import Missingness
+from retrodict.missingness.conflicts import always_missing
 from retrodict.models.base import Model
 from retrodict.models.simulate import simulate
 
 PART = "observed"
+IMPOSSIBLE = "always missing, yet observed"
 _COUNTS, _COUNTS_BY_TYPE, _GAPS = 0.05, 0.1, 0.15  # how far counts (relative), and ranks of gaps, may be off
 _FEWEST = 10.0  # events of a type for a finding about it
 
@@ -30,6 +32,7 @@ class Observed:
     ``variance`` [N, K + 1]: of a stream's counts in the draws, by type and, last, in all. ``complete`` [N, K]: events
     before the mechanism hid some. ``gap_ranks`` [G] and ``gap_owner`` [G]: where each observed gap falls among the
     drawn ones, and its stream. ``gap_squares`` [2, N]: mean squares, over the draws, of the sums of ``_gap_sums``.
+    ``impossible``: observed events that the mechanism says are always missing.
     """
 
     types: tuple[str, ...]
@@ -40,6 +43,7 @@ class Observed:
     gap_ranks: NDArray[np.float64]
     gap_owner: NDArray[np.int64]
     gap_squares: NDArray[np.float64]
+    impossible: int = 0
 
     def findings(self) -> list[Finding]:
         """Counts in all and by type, and the distribution of gaps."""
@@ -56,6 +60,7 @@ class Observed:
         sums = _gap_sums(self.gap_ranks, self.gap_owner, len(self.counts))
         per = np.bincount(self.gap_owner, minlength=len(self.counts))
         return [
+            *([Finding(PART, IMPOSSIBLE, self.impossible, 0.0, 0.0, 0.0, 0.0, 1)] if self.impossible else []),
             mean_finding(
                 PART, "events, more than predicted", off.sum(1), self.predicted.sum(1), tolerance=_COUNTS, least=total
             ),
@@ -112,6 +117,7 @@ def compare_observed(
         gap_ranks=ranks,
         gap_owner=owner,
         gap_squares=np.square(sums).mean(0),
+        impossible=int(always_missing(missingness, incomplete).sum()),
     )
 
 

@@ -158,6 +158,8 @@ def _cause(evidence: Evidence) -> str:
 def _cause_of_observed(evidence: Evidence) -> str:
     """The model fits and its imputations too: then the mechanism is wrong, or the streams are others."""
     assert evidence.observed is not None
+    if evidence.observed.impossible:
+        return "The mechanism is wrong, or the incomplete streams are of another kind: correct --missing or its dates."
     name = next((f.of for f in evidence.alarms(observed.PART) if f.of is not None), None)
     rate = evidence.observed.implied_rate(name)
     which = "all events" if name is None else repr(name)
@@ -183,6 +185,8 @@ def _in_words(f: Finding) -> str:
         return f"complete streams have {more} events{of} than the model expects"
     if f.part == goodness.PART:
         return "times between events are not as the model expects"
+    if f.name == observed.IMPOSSIBLE:
+        return f"{f.value:,.0f} events of incomplete streams were observed that the mechanism says are always missing"
     if f.part == observed.PART and f.name.startswith("events"):
         return f"incomplete streams have {more} events{of} than model and missing rates predict"
     if f.part == observed.PART:

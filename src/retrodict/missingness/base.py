@@ -120,6 +120,14 @@ class Missingness(ABC):
         """The mechanism for a type vocabulary and a unit of time (what is given by name is looked up here)."""
         return self
 
+    def in_zone(self, zone: str | None) -> Missingness:
+        """The mechanism with dates and hours that were given without a zone in that of streams; itself without any."""
+        return self
+
+    def on(self, streams: StreamSet) -> Missingness:
+        """The mechanism for the zone, the types and the unit of streams."""
+        return self.in_zone(streams.axis.timezone).bind(streams.types, streams.axis.unit)
+
     def redrawn(self, seed: int) -> Missingness:
         """Another of the mechanisms that it stands for; itself, unless it is a prior over many."""
         return self
@@ -167,7 +175,7 @@ class Missingness(ABC):
 
     def hide(self, streams: StreamSet, seed: int = 0) -> NDArray[np.bool_]:
         """A mask [E] of the events that ``censor`` hides."""
-        mechanism = self.bind(streams.types, streams.axis.unit)
+        mechanism = self.on(streams)
         keys = np.repeat(stream_keys(seed, streams.ids).numpy(), streams.lengths)
         number = np.arange(streams.num_events) - np.repeat(streams.offsets[:-1], streams.lengths)
         draws = uniform(torch.as_tensor(keys), torch.as_tensor(number)).numpy()
@@ -176,7 +184,7 @@ class Missingness(ABC):
     def log_prob(self, observed: StreamSet, missing: StreamSet) -> Tensor:
         """log p_miss of each stream, [N] float64; -inf where the mechanism cannot have done this."""
         complete, is_missing = combine(observed, missing)
-        rates = self.bind(complete.types, complete.axis.unit).event_rates(complete)
+        rates = self.on(complete).event_rates(complete)
         with np.errstate(divide="ignore"):
             logs = np.log(np.where(is_missing, rates, 1 - rates))
         total = torch.zeros(len(complete), dtype=torch.float64)
@@ -224,6 +232,11 @@ class Either(Missingness):
     def bind(self, types: Sequence[str], unit: str | None = None) -> Either:
         """All of them bound."""
         return Either(*(part.bind(types, unit) for part in self.parts))
+
+    def in_zone(self, zone: str | None) -> Either:
+        """All of them."""
+        parts = [part.in_zone(zone) for part in self.parts]
+        return self if all(a is b for a, b in zip(parts, self.parts, strict=True)) else Either(*parts)
 
     def meaning(self) -> Any:
         """That of its parts, in whichever order they were given."""

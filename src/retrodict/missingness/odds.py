@@ -42,6 +42,11 @@ class _WithOdds(Missingness):
         """The mechanism bound."""
         return _WithOdds(self.mechanism.bind(types, unit), self.factor)
 
+    def in_zone(self, zone: str | None) -> Missingness:
+        """The mechanism in the zone."""
+        there = self.mechanism.in_zone(zone)
+        return self if there is self.mechanism else _WithOdds(there, self.factor)
+
     @property
     def is_constant(self) -> bool:
         """Whether the mechanism is."""

@@ -131,24 +131,28 @@ def _build(given: Any, path: str | os.PathLike[str], where: str) -> Missingness:
         raise DataError(f"{where}mechanism {kind!r}: {error}"[:500], file=path, remedy="correct the value") from error
 
 
-def parse_missing(specs: Sequence[str], types: Sequence[str], unit: str | None = None) -> Missingness:
+def parse_missing(
+    specs: Sequence[str], types: Sequence[str], unit: str | None = None, zone: str | None = None
+) -> Missingness:
     """A mechanism over ``types`` from texts NAME=RATE, PATTERN=RATE or RATE (later texts win) and YAML files.
+
+    Dates and times of day without a zone are in ``zone``, that of the streams.
 
     >>> parse_missing(["0.1", "pick-up:*=0.5"], ["drop-off:A", "pick-up:A", "pick-up:B"])
     ByType({'drop-off:A': 0.1, 'pick-up:A': 0.5, 'pick-up:B': 0.5})
     """
     files = [spec for spec in specs if spec.lower().endswith(_SUFFIXES)]
     rates = [spec for spec in specs if spec not in files]
-    parts = [_from_file(file, types, unit) for file in files]
+    parts = [_from_file(file, types, unit, zone) for file in files]
     if rates:
         parts.insert(0, _by_type(rates, types))
     return parts[0] if len(parts) == 1 else Either(*parts)
 
 
-def _from_file(file: str, types: Sequence[str], unit: str | None) -> Missingness:
+def _from_file(file: str, types: Sequence[str], unit: str | None, zone: str | None) -> Missingness:
     mechanism = read_missing(file)
     try:
-        return mechanism.bind(types, unit)
+        return mechanism.in_zone(zone).bind(types, unit)
     except WRONG as error:
         raise DataError(str(error)[:500], file=file, remedy="correct the mechanism") from error
 

@@ -12,7 +12,7 @@ from torch import Tensor
 from retrodict.errors import ModelError
 from retrodict.missingness.arguments import check_probability, positions
 from retrodict.missingness.base import Context
-from retrodict.missingness.schedule import Scheduled, check_time, to_unit
+from retrodict.missingness.schedule import Scheduled, check_time
 
 
 class TimeVarying(Scheduled):
@@ -38,6 +38,7 @@ class TimeVarying(Scheduled):
         steps: bool = False,
         clock: str | None = None,
         unit: str | None = None,
+        zone: str | None = None,
     ) -> None:
         if isinstance(times, str) or not isinstance(times, Sequence):
             raise ModelError(f"the times of the table are {times!r}. Give a list of times.")
@@ -52,7 +53,7 @@ class TimeVarying(Scheduled):
         if not self.times:
             raise ModelError("the table has no times. Give at least one, with a rate.")
         self.given = by_type if isinstance(rates, Mapping) else by_type["every type"]
-        super().__init__(self.times, every, clock, unit, "a table of rates")
+        super().__init__(self.times, every, clock, unit, zone, "a table of rates")
         self.steps = bool(steps)
         self.knots = torch.zeros(0, dtype=torch.float64)
         self.values: Tensor | None = None
@@ -64,7 +65,7 @@ class TimeVarying(Scheduled):
     def bind(self, types: Sequence[str], unit: str | None = None) -> Self:
         """The table in the streams' unit, with a column for each type; what recurs ends as it begins."""
         bound = super().bind(types, unit)
-        times = [to_unit(time, self.unit, unit, "a time of the table") for time in self.times]
+        times = [self.in_unit(time, unit, "a time of the table") for time in self.times]
         if any(a > b for a, b in itertools.pairwise(times)):
             raise ModelError(f"the times of the table, {self.times}, are not in order.")
         table = torch.zeros(len(times), len(types), dtype=torch.float64)
@@ -81,7 +82,7 @@ class TimeVarying(Scheduled):
     def meaning(self) -> Any:
         """The table in the streams' unit, and how it is read."""
         knots, values = self._table(torch.zeros(()))
-        return [self.kind, knots.tolist(), values.tolist(), self.steps, self.clock, self.period]
+        return [self.kind, knots.tolist(), values.tolist(), self.steps, self.clock, self.period, self.hours_of]
 
     def rates(self, t: Tensor, context: Context | None = None) -> Tensor:
         """The rates in the table, [..., K]."""
@@ -102,8 +103,7 @@ class TimeVarying(Scheduled):
         if self.period is not None:
             knots, values = torch.cat([knots, knots + self.period]), torch.cat([values, values])
         between = (knots >= a - slack) & (knots <= b + slack)
-        if self.period is not None:
-            between = between | (stop - start >= self.period)[..., None]
+        between = between | self.changes_clocks(start, stop, context)[..., None]
         return torch.maximum(ends, (between[..., None] * values).amax(-2)) * (1 + 1e-12)
 
     def breaks(self, start: Tensor, stop: Tensor, context: Context | None = None) -> Tensor | None:

@@ -12,7 +12,7 @@ from torch import Tensor
 from retrodict.errors import ModelError
 from retrodict.missingness.arguments import check_probability, mask_of, names_in
 from retrodict.missingness.base import Context
-from retrodict.missingness.schedule import Scheduled, check_time, to_unit
+from retrodict.missingness.schedule import Scheduled, check_time, on_clock
 from retrodict.random import stream_keys
 
 Pairs = Iterable[Sequence[Any]]
@@ -25,7 +25,8 @@ class Windows(Scheduled):
     missing, by default of all types. Times are numbers (in ``unit``, else the streams' own), dates, times of day, or
     weekdays with a time of day; None leaves a side open. With ``every`` ("day") windows recur, also across midnight.
     ``clock`` says whether times count from each stream's start ("stream") or on the axis of its dates ("axis"); by
-    default dates and recurring windows are on the axis, and plain numbers count from the start.
+    default dates and recurring windows are on the axis, and plain numbers count from the start. Dates without an
+    offset, and times of day, are those of ``zone``, by default of the streams' own.
 
     >>> Windows([("22:00", "06:00")], types=["call"], every="day").bind(["call"], "hour").bounds.tolist()
     [[[22.0, 24.0], [0.0, 6.0]]]
@@ -44,6 +45,7 @@ class Windows(Scheduled):
         every: float | str | None = None,
         clock: str | None = None,
         unit: str | None = None,
+        zone: str | None = None,
     ) -> None:
         self.windows = _checked(windows, "a window")
         if not isinstance(by_stream, Mapping | None):
@@ -55,7 +57,7 @@ class Windows(Scheduled):
         self.inside = check_probability(inside, "the missing rate inside windows")
         self.outside = check_probability(outside, "the missing rate outside windows")
         pairs = [*self.windows, *(pair for own in self.by_stream.values() for pair in own)]
-        super().__init__((time for pair in pairs for time in pair), every, clock, unit, "a mechanism of windows")
+        super().__init__((time for pair in pairs for time in pair), every, clock, unit, zone, "a mechanism of windows")
         self.mask: Tensor | None = None
         self.keys, self.bounds = torch.zeros(0, dtype=torch.int64), torch.zeros(1, 0, 2, dtype=torch.float64)
 
@@ -81,14 +83,14 @@ class Windows(Scheduled):
         """Rates, types and windows by stream, in the streams' unit."""
         rates, types = [self.inside, self.outside], self._mask(self.bounds).tolist()
         windows = [sorted(rows) for rows in self.bounds.tolist()]
-        return [self.kind, rates, types, self.clock, self.period, self.keys.tolist(), windows]
+        return [self.kind, rates, types, self.clock, self.period, self.hours_of, self.keys.tolist(), windows]
 
     def _cut(self, own: list[list[Any]], every: float | None, unit: str | None) -> list[tuple[float, float]]:
         """Windows in the streams' unit; what recurs is cut where the period ends."""
         result = []
         for pair in [*self.windows, *own]:
             low, high = (
-                side if value is None else to_unit(value, self.unit, unit, f"the window {pair}")
+                side if value is None else self.in_unit(value, unit, f"the window {pair}")
                 for value, side in zip(pair, (-math.inf, math.inf), strict=True)
             )
             if every is None:
@@ -121,9 +123,9 @@ class Windows(Scheduled):
         if self.period is not None:
             low, high = torch.cat([low, low + self.period], -1), torch.cat([high, high + self.period], -1)
         touched = ((a < high + slack) & (b >= low - slack)).any(-1)
-        if self.period is not None:
-            touched = touched | (stop - start >= self.period)
-        within = ((a >= low + slack) & (b < high - slack)).any(-1)
+        anywhere = self.changes_clocks(start, stop, context)
+        touched = touched | anywhere
+        within = ((a >= low + slack) & (b < high - slack)).any(-1) & ~anywhere
         inside = torch.where(touched[..., None], self.inside * mask, 0.0)
         return torch.maximum(inside, torch.where(within[..., None], 0.0, self.outside * mask))
 
@@ -131,6 +133,12 @@ class Windows(Scheduled):
         """The ends of windows."""
         low, high = self._bounds(start, context)
         return self.recurring(torch.cat([low, high], -1), start, stop, context)
+
+    def is_open(self, context: Context, ends: Tensor) -> bool:
+        """Whether any window that does not recur lies in part between the start and the end of a stream, [N] each."""
+        first = on_clock(torch.zeros_like(ends), context, self.clock)[..., None]
+        low, high = self._bounds(ends, context)
+        return bool(((first < high) & (first + ends[..., None] >= low)).any())
 
     def _mask(self, like: Tensor) -> Tensor:
         if self.mask is None:

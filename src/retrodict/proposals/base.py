@@ -44,13 +44,15 @@ class Proposal(Intensity):
         self.trained_for = self.missingness
         self.training_record: dict[str, Any] = {}
 
-    def ready(self, missing: Missingness | None) -> Self:
+    def ready(self, missing: Missingness | None, streams: StreamSet | None = None) -> Self:
         """The proposal to impute with, for ``missing`` where that is given; refuses one that needs it.
 
-        Weights of particles are right for any mechanism: one that the proposal was not trained for is worth a notice.
+        Dates of the mechanism without a zone are in that of ``streams``. Weights of particles are right for any
+        mechanism: one that the proposal was not trained for is worth a notice.
         """
         if missing is not None:
             other = self.given(missing)
+            other = other if streams is None else other.on(streams)
             if other.is_for_other():
                 both = f"for {in_words(self.trained_for)} is used for {in_words(other.missingness)}"
                 text = (
@@ -63,7 +65,14 @@ class Proposal(Intensity):
                 "this smoother was trained for all mechanisms, so it has to be told which events go missing: give "
                 "missing=, such as missing=rd.ByType(0.5), or --missing on the command line."
             )
-        return self
+        return self if streams is None else self.on(streams)
+
+    def settle(self, streams: StreamSet) -> None:
+        """Read dates of the mechanism without a zone in that of the streams to train on, from now on."""
+        there = self.missingness.in_zone(streams.axis.timezone)
+        if there is not self.missingness:
+            self._take(there)
+            self.trained_for = self.missingness
 
     def is_for_other(self) -> bool:
         """Whether it has weights that were trained for another mechanism than the one it is used for."""

@@ -19,6 +19,7 @@ from torch import Tensor, nn
 
 from retrodict.errors import ModelError
 from retrodict.events.batch import Batch
+from retrodict.events.stream_set import StreamSet
 from retrodict.missingness.base import Context, Missingness
 from retrodict.models.base import Model
 
@@ -63,6 +64,11 @@ class Intensity(nn.Module, ABC):
         other = copy.copy(self)
         other._take(missingness)
         return other
+
+    def on(self, streams: StreamSet) -> Self:
+        """The same proposal with dates of its mechanism in the zone of streams, where they have none of their own."""
+        there = self.missingness.in_zone(streams.axis.timezone)
+        return self if there is self.missingness else self.given(there)
 
     @abstractmethod
     def prepare(self, observed: Batch) -> Any:

@@ -75,10 +75,15 @@ def complaints(posterior: Posterior) -> Iterator[str]:
             more = f" and {int(bad.sum()) - 1} more" if bad.sum() > 1 else ""
             yield f"stream {first!r}{more}: {what}"
 
+    conflict = posterior.about.get("conflict")
+    remedy = (
+        "Check the missing rates (a type that is always missing was observed?) and the model's training data."
+        if conflict is None
+        else f"{conflict}. Correct the mechanism or the data."
+    )
     yield from name(
         ~posterior.is_possible,
-        "the model gives what was observed no probability at all, so its particles mean nothing. Check the missing "
-        "rates (a type that is always missing was observed?) and the model's training data.",
+        f"the model gives what was observed no probability at all, so its particles mean nothing. {remedy}",
     )
     yield from _thin_stretches(posterior)
     yield from name(

@@ -11,13 +11,14 @@ import numpy as np
 import torch
 
 from retrodict import _limits
-from retrodict.errors import ModelError, SuspicionNotice
+from retrodict.errors import DataNotice, ModelError, SuspicionNotice
 from retrodict.events.batch import Packed, batches_by_length, make_batch
 from retrodict.events.results import refuse_results
 from retrodict.events.stream import EventStream
 from retrodict.events.stream_set import StreamSet
 from retrodict.events.suspicion import warn_of
 from retrodict.missingness.base import Missingness
+from retrodict.missingness.conflicts import UNTOUCHED, first_conflict, misses_all
 from retrodict.models.quadrature import Integral
 from retrodict.proposals.base import Proposal
 from retrodict.random import stream_keys
@@ -69,9 +70,9 @@ def impute(
     options = Options.of(
         1 if particles == "auto" else particles, resample, ess_threshold, sampler, integral, max_events
     )
-    proposal = proposal.ready(missing)
     model = proposal.model
     observed = model.matched(observed)
+    proposal = proposal.ready(missing, observed)
     refuse_results(observed)
     chosen = choose(engine, proposal, options)
     if particles == "auto":
@@ -81,6 +82,8 @@ def impute(
     if not (isinstance(islands, int) and islands > 0 and particles % islands == 0):
         raise ModelError(f"islands must divide the {particles} particles evenly, but is {islands!r}.")
     warn_of(observed, skip=("ends",))
+    if misses_all(proposal.missingness, observed):
+        warnings.warn(UNTOUCHED, DataNotice, stacklevel=2)
     options = replace(options, particles=particles // islands)
     _ask_memory(observed, proposal, particles)
     keys = torch.from_numpy(observed.id_keys) if seed == 0 else stream_keys(seed, observed.ids)
@@ -97,6 +100,9 @@ def impute(
                 progress(done)
     posterior = Posterior.later(observed, tracing, tracing.log_evidence, model)
     posterior.about = describe_run(proposal, chosen.name, seed, resample)
+    if not posterior.is_possible.all():
+        conflict = first_conflict(proposal.missingness, observed)
+        posterior.about |= {} if conflict is None else {"conflict": conflict}
     for found in posterior.suspicions(tracing.first_draw()):
         warnings.warn(str(found), SuspicionNotice, stacklevel=2)
     return posterior
@@ -132,9 +138,9 @@ def sweep(
     event 2: 1.68 missing so far
     """
     options = Options.of(particles, resample, ess_threshold, sampler, integral, max_events)
-    proposal = proposal.ready(missing)
     model = proposal.model
     streams = model.matched(observed)
+    proposal = proposal.ready(missing, streams)
     batch = make_batch(streams, dtype=model.dtype, device=model.device)
     return SequentialMonteCarlo(batch, proposal, stream_keys(seed, streams.ids).to(model.device), options).steps()
 

@@ -91,6 +91,7 @@ def fit(
     settings = Settings(batch_size, rate, patience, seed, weight_decay, averaging)
     objective: Objective
     if isinstance(fitted, Proposal):
+        fitted.settle(train)
         objective = Divergence(fitted, train, fitted.model.matched(dev), seed=seed, **options)
     else:
         objective = Likelihood(fitted, train, fitted.matched(dev), **options)

@@ -103,7 +103,7 @@ def fit_incomplete(
         assert isinstance(fitted, Model)
         train, dev = fitted.matched(train), fitted.matched(dev)
         size = None if filtering else smoother_size or getattr(fitted, "hidden_size", 32)
-        learner = Learner(fitted, missing.bind(train.types, train.axis.unit), size)
+        learner = Learner(fitted, missing.on(train), size)
     objective = ExpectationMaximisation(
         learner,
         train,

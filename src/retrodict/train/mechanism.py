@@ -78,8 +78,8 @@ def learn_missing(
     With a ``directory`` every round is kept there, and a call that finds some goes on after them. ``progress`` is
     called with the round and its evidence.
     """
-    proposal = proposal.ready(missing)
     streams = proposal.model.matched(streams)
+    proposal = proposal.ready(missing, streams)
     unit = streams.axis.unit
     given, start = proposal.missingness, copy.deepcopy(proposal.missingness).bind(streams.types, unit)
     if not (isinstance(start, ByType) or list(start.parameters())):

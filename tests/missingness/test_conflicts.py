@@ -1,0 +1,96 @@
+"""What a user is told where a mechanism contradicts what was observed."""
+
+import warnings
+
+import numpy as np
+import pytest
+
+import retrodict as rd
+from retrodict.errors import DataNotice
+from retrodict.evaluate.observed import IMPOSSIBLE, compare_observed
+from retrodict.evaluate.verdict import _in_words
+from retrodict.events.time_axis import TimeAxis
+from retrodict.missingness.words import in_words
+
+AXIS = TimeAxis("hour", 0, "+02:00")
+START = 485_640.0 - 2  # 2025-05-27 00:00 +02:00, in hours since 1970
+
+
+def watched(count: int = 3) -> rd.StreamSet:
+    times = START + np.array([1.5, 9.25, 16 + 8 / 60, 20.0])
+    each = [rd.EventStream(times, [0, 1, 1, 0], START, START + 24, f"pat{i}") for i in range(126, 126 + count)]
+    return rd.StreamSet(each, ["visit", "vitals"], AXIS)
+
+
+def model() -> rd.Poisson:
+    own = rd.Poisson([0.1, 0.1])
+    own.types, own.time_unit = ("visit", "vitals"), "hour"
+    return own
+
+
+def day_of(streams: rd.StreamSet) -> str:
+    return streams.axis.label(float(streams.starts[0]))[:10]
+
+
+def test_impute_names_the_event_inside_a_window_that_hides_everything():
+    streams = watched()
+    day = day_of(streams)
+    outage = rd.Windows([(f"{day}T16:00", f"{day}T18:00")])
+    posterior = rd.impute(streams, rd.Filtering(model(), outage), particles=20)
+    said = f"'pat126' has an event of type 'vitals' at {day} 16:08+02:00, which the mechanism says is always missing"
+    with pytest.warns(DataNotice, match="no probability at all") as notes:
+        posterior.warn()
+    assert said in str(notes[0].message)
+
+
+def test_check_of_incomplete_streams_counts_observed_events_that_are_always_missing():
+    streams = watched(30)
+    day = day_of(streams)
+    outage = rd.Windows([(f"{day}T16:00", f"{day}T18:00")])
+    found = compare_observed(model(), outage, streams).findings()
+    alarm = next(f for f in found if f.name == IMPOSSIBLE)
+    assert (alarm.value, alarm.p_value) == (30, 0)
+    assert _in_words(alarm).startswith("30 events of incomplete streams were observed")
+    fine = compare_observed(model(), rd.Windows([(f"{day}T17:00", f"{day}T18:00")]), streams).findings()
+    assert all(f.name != IMPOSSIBLE for f in fine)
+
+
+@pytest.mark.parametrize(
+    ("mechanism", "is_said"),
+    [
+        (rd.Windows([("2015-05-26T10:00", "2015-05-26T16:00")]), True),
+        (rd.Windows([("2015-05-26T10:00", "2015-05-26T16:00"), ("2020-01-01", None)]), False),
+        (rd.Windows([(30.0, 40.0)]), True),
+        (rd.Windows([("22:00", "23:00")], every="day"), False),
+        (rd.Windows(by_stream={"pat127": [(17.0, 18.0)]}), False),
+        (rd.Windows(by_stream={"pat999": [(17.0, 18.0)]}), True),
+        (rd.ByType(0.5), False),
+    ],
+)
+def test_windows_of_a_wrong_year_are_noted(mechanism, is_said):
+    with warnings.catch_warnings(record=True) as notes:
+        warnings.simplefilter("always")
+        rd.impute(watched(), rd.Filtering(model(), mechanism), particles=20)
+    assert any("no stream was watched during any window" in str(note.message) for note in notes) == is_said
+
+
+@pytest.mark.parametrize(
+    ("mechanism", "words"),
+    [
+        (
+            rd.Windows([("2025-05-26T10:00", "2025-05-26T16:00")]),
+            "windows 2025-05-26 10:00+02:00 to 2025-05-26 16:00+02:00",
+        ),
+        (
+            rd.Windows([("2025-05-26T10:00Z", None), (1, 2), (3, 4)], types="vitals", by_stream={"s": [(5, 6)]}),
+            "windows 2025-05-26 10:00+00:00 to the end, 1 to 2 and 2 more, for vitals",
+        ),
+        (rd.Windows([("22:00", "06:00")], every="day"), "windows 22:00 to 06:00 every day in +02:00"),
+        (
+            rd.ByType([0.5, 0.5]) * rd.Windows(by_stream={"s": [(5, 6.5)]}, unit="hour"),
+            "(0.5 of every type) * (windows 5 hours to 6.5 hours of stream 's')",
+        ),
+    ],
+)
+def test_windows_in_words_show_their_times(mechanism, words):
+    assert in_words(mechanism.on(watched())) == words
