@@ -37,9 +37,8 @@ def _overview(streams: StreamSet) -> Table:
         table.add_row("events a stream", _spread(lengths))
         table.add_row("duration", _spread(durations) + unit)
     if streams.axis.is_calendar and len(streams):
-        first, last = streams.axis.to_instants(np.array([streams.starts.min(), streams.ends.max()]))
-        zone = streams.axis.timezone or "no time zone"
-        table.add_row("calendar", f"{_date(first)} to {_date(last)} UTC, shown in {zone}")
+        first, last = (streams.axis.label(float(edge)) for edge in (streams.starts.min(), streams.ends.max()))
+        table.add_row("calendar", f"{first} to {last}, {streams.axis.timezone or 'no time zone'}")
     empty = int((lengths == 0).sum())
     if empty:
         table.add_row("empty streams", f"{empty:,}")
@@ -72,7 +71,3 @@ def _types(streams: StreamSet) -> Table:
 def _spread(values: np.ndarray) -> str:
     low, middle, high = np.quantile(values, [0, 0.5, 1])
     return f"{low:.4g} to {high:.4g}, median {middle:.4g}, mean {values.mean():.4g}"
-
-
-def _date(nanoseconds: int) -> str:
-    return str(np.datetime64(int(nanoseconds), "ns").astype("datetime64[s]")).replace("T", " ")
