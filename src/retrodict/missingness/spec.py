@@ -165,8 +165,8 @@ def _by_type(specs: Sequence[str], types: Sequence[str]) -> ByType:
             rate = float(number)
         except ValueError:
             raise ModelError(
-                f"cannot understand the missing rate {spec!r}. Write NAME=RATE, such as pick-up=0.5 (not 50%), a pattern "
-                "such as 'pick-up:*=1', a single rate for every type, or a file such as missing.yaml."
+                f"cannot understand the missing rate {spec!r}. Write NAME=RATE, such as pick-up=0.5 (not 50%), a "
+                "pattern such as 'pick-up:*=1', a single rate for every type, or a file such as missing.yaml."
             ) from None
         matches = [t for t in types if fnmatchcase(t, name)] if equals and name not in types else [name]
         if not equals:
