@@ -229,5 +229,5 @@ def test_folders_of_before_smoothers_were_told_rates_keep_loading(tmp_path):
     assert torch.equal(loaded.log_prob(hidden, observed), before.log_prob(hidden, observed))
     other = loaded.given(GIVEN["windows"])
     assert other.input_shares(make_batch(observed)) is None
-    with pytest.warns(DataNotice, match="is used for Windows"):
+    with pytest.warns(DataNotice, match="is used for windows"):
         assert len(rd.impute(observed, loaded, 4, missing=GIVEN["windows"])) == len(observed)

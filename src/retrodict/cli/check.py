@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+from rich import box
 from rich.markup import escape
 from rich.table import Table
 
@@ -109,17 +110,20 @@ def check(
 
 def show(result: Check, scale: float, units: str) -> None:
     """Print the findings and the verdict; costs in ``units``, of which one is ``scale`` of the model's."""
-    table = Table(title="what was checked", title_justify="left")
-    table.add_column("of", overflow="fold")
+    table = Table(title="what was checked", title_justify="left", box=box.SIMPLE_HEAD, pad_edge=False)
     table.add_column("finding", overflow="fold")
-    for heading in ("found", "± s.e.", "fine"):
+    for heading in ("found ± s.e.", "fine"):
         table.add_column(heading, justify="right")
     table.add_column("judgement")
+    part = None
     for f in result.findings:
+        if f.part != part:
+            part = f.part
+            table.add_row(f"[bold]{part}[/]")
         of = "" if f.of is None else f" ({f.of!r})"
-        value, error = ("-" if x != x else f"{x:.3f}" for x in (f.value, f.error))
+        found = "-" if f.value != f.value else f"{f.value:.3f} ± {f.error:.3f}"
         judged = f"[bold red]{f.judgement}[/] p = {f.p_value:.1g}" if f.alarm else f.judgement
-        table.add_row(f.part, escape(f.name + of), value, error, f.fine, judged)
+        table.add_row(escape(f.name + of), found, f.fine, judged)
     common.out.print(table)
     if result.calibration is not None:
         common.out.print(_distances(result.to_dict()["distance"], scale, units))
