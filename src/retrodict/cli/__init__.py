@@ -6,6 +6,8 @@ import ast
 import signal
 import sys
 import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from importlib import import_module
 from pathlib import Path
 from typing import Annotated, Any
@@ -40,10 +42,31 @@ def load(name: str) -> TyperCommand:
     """A command with its options, by the name that is typed."""
     function = name.replace("-", "_")
     alone = typer.Typer(add_completion=False, **_STYLE)
-    alone.command(name)(common.as_command(getattr(import_module(f"{__name__}.{function}"), function)))
+    with _interrupts_later():
+        module = import_module(f"{__name__}.{function}")
+    alone.command(name)(common.as_command(getattr(module, function)))
     command = typer.main.get_command(alone)
     assert isinstance(command, TyperCommand)
     return command
+
+
+@contextmanager
+def _interrupts_later() -> Iterator[None]:
+    """An interrupt waits until libraries are loaded, for seconds: half loaded they would fail in words of their own."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    asked: list[int] = []
+    signals = (signal.SIGINT, signal.SIGTERM)
+    before = [signal.signal(number, lambda caught, _: asked.append(caught)) for number in signals]
+    try:
+        yield
+    finally:
+        for number, handler in zip(signals, before, strict=True):
+            signal.signal(number, handler)
+    if asked:
+        with common.when_interrupted(lambda: "nothing was begun"):
+            raise KeyboardInterrupt
 
 
 def _says(function: str) -> str | None:
@@ -90,6 +113,10 @@ def main() -> None:
         signal.signal(signal.SIGTERM, signal.default_int_handler)  # a polite kill is an interrupt
     try:
         app()
+    except SystemExit as end:
+        if end.code == 130 and not common.said:  # between two steps
+            common.err.print("[yellow]interrupted[/]: nothing was begun")
+        raise
     except RetrodictError as error:
         text = escape(common.in_options(str(error)))
         common.err.print(f"[bold red]error:[/] {text}", soft_wrap=True, highlight=False)

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
 out = Console()
 err = Console(stderr=True)
+said: list[str] = []  # of an interrupt
 
 File = Annotated[
     Path,
@@ -210,7 +211,8 @@ def when_interrupted(kept: Callable[[], str]) -> Iterator[None]:
     try:
         yield
     except KeyboardInterrupt:
-        err.print(f"[yellow]interrupted[/]: {escape(kept())}", soft_wrap=True, highlight=False)
+        said.append(text := f"[yellow]interrupted[/]: {escape(kept())}")
+        err.print(text, soft_wrap=True, highlight=False)
         raise typer.Exit(130) from None
 
 
