@@ -33,7 +33,8 @@ quick: lint
 	$(BIN)/pytest -n 2 --dist loadfile -m 'not slow'
 
 docs: $(STAMP)
-	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
+	@echo "Building the site, half a minute: build/site/index.html"
+	@NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
 
 reproduce: $(STAMP)
 	$(BIN)/python -m experiments all --workers $(WORKERS)
@@ -48,11 +49,15 @@ lint: $(STAMP)
 	$(BIN)/mypy
 
 $(STAMP): pyproject.toml constraints.txt CMakeLists.txt $(wildcard native/*)
-	$(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet -c constraints.txt pip
-	$(BIN)/python -m pip install --quiet -c constraints.txt torch
-	$(BIN)/python -m pip install --quiet -c constraints.txt --build-constraint constraints.txt -e '.[dev,docs]'
-	touch $(STAMP)
+	@echo "Installing into $(VENV), in three steps of a minute or two in all; they say nothing unless they fail."
+	@echo "1 of 3: a virtual environment"
+	@$(PYTHON) -m venv $(VENV)
+	@$(BIN)/python -m pip install --quiet -c constraints.txt pip
+	@echo "2 of 3: torch, the largest download"
+	@$(BIN)/python -m pip install --quiet -c constraints.txt torch
+	@echo "3 of 3: retrodict with its other dependencies and tools, and its compiled part"
+	@$(BIN)/python -m pip install --quiet -c constraints.txt --build-constraint constraints.txt -e '.[dev,docs]'
+	@touch $(STAMP)
 
 clean:
 	rm -rf $(VENV) $(OLDEST) build dist demo reproduced-quick .pytest_cache .mypy_cache .ruff_cache

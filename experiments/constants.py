@@ -35,7 +35,7 @@ TRIED: dict[str, dict[str, Any]] = {
 }
 
 
-def measure(process: str, setting: str, name: str, streams: int) -> dict[str, Any]:
+def measure(process: str, setting: str, name: str, streams: int, device: str) -> dict[str, Any]:
     """One constant moved, on one case."""
     torch.set_num_threads(1)
     case, own = make_case(process, setting), TRIED[name]
@@ -43,7 +43,10 @@ def measure(process: str, setting: str, name: str, streams: int) -> dict[str, An
     decision.PSEUDO_COUNT = own.get("pseudo", decision.PSEUDO_COUNT)
     observed, truth = case.missing.censor(streams_of(case, streams, 7), seed=7)
     costs = [case.horizon / 16 * share for share in (0.1, 0.3, 1.0, 3.0, 10.0)]
-    posterior = rd.impute(observed, rd.Filtering(case.model, case.missing), ess_threshold=own.get("ess", 0.5))
+    proposal: rd.Proposal = rd.Filtering(case.model, case.missing)
+    if isinstance(case.model, rd.NeuralHawkes):
+        proposal = proposal.to(device)
+    posterior = rd.impute(observed, proposal, ess_threshold=own.get("ess", 0.5))
     found = posterior.decide(costs, ensemble=own.get("ensemble"))
     scores = [score_of(truth, d.streams, cost) for d, cost in zip(found, costs, strict=True)]
     relative = [score["distance"] / cost / truth.num_events for score, cost in zip(scores, costs, strict=True)]
@@ -51,7 +54,7 @@ def measure(process: str, setting: str, name: str, streams: int) -> dict[str, An
     return {"process": process, "setting": setting, "name": name, "distance": relative, "covered": covered}
 
 
-def _work(job: tuple[str, str, str, int]) -> dict[str, Any]:
+def _work(job: tuple[str, str, str, int, str]) -> dict[str, Any]:
     return measure(*job)
 
 
@@ -60,9 +63,10 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--streams", type=int, default=60)
     parser.add_argument("--workers", type=int, default=2)
+    parser.add_argument("--device", default="cpu")
     parser.add_argument("--out", default="constants.json")
     options = parser.parse_args()
-    jobs = [(p, s, name, options.streams) for p in PROCESSES for s in SETTINGS for name in TRIED]
+    jobs = [(p, s, name, options.streams, options.device) for p in PROCESSES for s in SETTINGS for name in TRIED]
     # A worker for each job: constants are of a process.
     with ProcessPoolExecutor(options.workers, mp_context=get_context("spawn"), max_tasks_per_child=1) as pool:
         results = list(pool.map(_work, jobs))

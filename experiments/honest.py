@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import argparse
 import multiprocessing
+import re
 import time
 from concurrent.futures import ProcessPoolExecutor
 from itertools import product
@@ -195,25 +196,35 @@ def _coverage_where_warned(posterior: rd.Posterior, truth: rd.StreamSet, decisio
 
 
 def show(folder: Path) -> None:
-    """The tables of docs/honest.md: processes, how often events of each probability happened there, and real data."""
-    found = {file.stem: read_json(file) for file in sorted((folder / "honest").glob("*.json"))}
-    processes = {name: result for name, result in found.items() if name.split(".")[0] not in REAL}
+    """The tables of docs/honest.md: processes, how often events happened there, long streams, real data."""
+    found = {_parts(file.stem): read_json(file) for file in sorted((folder / "honest").glob("*.json"))}
+    real = {task: result for task, result in found.items() if task.data in REAL}
+    long = {task: result for task, result in found.items() if task not in real and "x" in task.data}
+    processes = {task: result for task, result in found.items() if task not in real and task not in long}
     _show_rows(processes)
     bins = np.zeros((3, 10))
     for result in processes.values():
         middle = len(result["default"]) // 2
         bins += np.array([result["default"][middle][key] for key in ("events", "probability", "happened")])
     cells = [[f"{n:,.0f}", f"{p / n:.3f}", f"{h / n:.3f}"] for n, p, h in bins[:, bins[0] >= 100].T]
-    print(table(["events", "mean probability", "happened"], cells))
-    _show_rows({name: result for name, result in found.items() if name not in processes})
+    print(table(["events", "mean probability", "happened"], cells), "\n")
+    _show_rows(long)
+    _show_rows(real)
 
 
-def _show_rows(found: dict[str, Any]) -> None:
+def _parts(name: str) -> Task:
+    """The task of a file's name, whose parts may have points of their own."""
+    found = re.fullmatch(r"(.+)\.(deterministic|half|rho-.+)\.(filtering|smoothing)", name)
+    assert found is not None, name
+    return Task(*found.groups())
+
+
+def _show_rows(found: dict[Task, Any]) -> None:
     """One row for each case; beside it the ideal, or what 50 and 1,000 particles gave before."""
     names = ["data", "missing", "proposal", "distance", "covered, %", "risk told, %", "families", "seconds"]
     rows = []
-    for name, result in found.items():
-        (data, rest), about = name.split(".", 1), []
+    for task, result in found.items():
+        about = []
         if "ideal" in result:
             about = [_relative(result, "ideal")]
         for key in (f"before, {particles}" for particles in (50, 1000)):
@@ -222,8 +233,7 @@ def _show_rows(found: dict[str, Any]) -> None:
         off = [risk / score["distance"] - 1 for risk, score in zip(result["risk"], result["default"], strict=True)]
         rows.append(
             [
-                data,
-                *rest.rsplit(".", 1),
+                *task,
                 _relative(result, "default"),
                 _covered(result, "default"),
                 " ".join(f"{100 * x:+.0f}" for x in off),

@@ -9,6 +9,7 @@
 #include <exception>
 #include <mutex>
 #include <optional>
+#include <stdexcept>
 #include <system_error>
 #include <thread>
 
@@ -72,6 +73,22 @@ struct Results {
     Array<bool, 2> resampled;
     Array<double, 3> log_weights;
     Array<int32_t, 3> heads;
+};
+
+// Particles to go on from, which ``sweep`` replaces by what becomes of them: R = B M rows.
+struct Particles {
+    Array<double, 2> states;
+    Array<double, 1> since, log_weights, windows;
+    Array<int64_t, 1> counters;
+    Array<double, 1> begins;   // [B]
+    Array<int64_t, 1> numbers; // [B]
+    bool ends;
+
+    bool fit(size_t B, size_t M, size_t width) const {
+        const size_t R = B * M;
+        return states.shape(0) == R && states.shape(1) == width && since.size() == R && log_weights.size() == R &&
+               windows.size() == R && counters.size() == R && begins.size() == B && numbers.size() == B;
+    }
 };
 
 // The events of all particles, to be written into arrays once it is known how many there are.
@@ -144,11 +161,14 @@ Timetable timetable(const Rates& rates, int b, int P, int K) {
 template <class Process>
 Histories sweep(const typename Process::Weights& weights, const FutureWeights* future, const Settings& settings,
                 const Batch& batch, const Rates& rates, std::optional<Given<float, 3>> shares, Results& results,
-                int group, int threads) {
+                int group, int threads, Particles* particles) {
     const int B = int(batch.lengths.shape(0)), S = int(batch.edges.shape(1)), M = settings.particles;
     Histories histories{std::vector<Outcome>(B), M};
     const int P = int(rates.bends.shape(1)), K = int(rates.start.shape(1));
     std::vector<Observed> observed(B);
+    std::vector<Begun> begun(particles ? B : 0);
+    if (particles && !particles->fit(B, M, Process::width(weights)))
+        throw std::invalid_argument("the particles do not fit the streams or the model");
     for (int b = 0; b < B; b++) {
         observed[b] = {batch.lengths(b), &batch.edges(b, 0), batch.types.data() + size_t(b) * (S - 1),
                        static_cast<uint64_t>(batch.keys(b)), batch.draws_start(b),
@@ -158,6 +178,12 @@ Histories sweep(const typename Process::Weights& weights, const FutureWeights* f
         outcome.log_evidence = &results.log_evidence(b), outcome.ess = &results.ess(b, 0);
         outcome.parents = &results.parents(b, 0, 0), outcome.resampled = &results.resampled(b, 0);
         outcome.log_weights = &results.log_weights(b, 0, 0), outcome.heads = &results.heads(b, 0, 0);
+        if (!particles) continue;
+        const size_t row = size_t(b) * M;
+        begun[b] = {particles->states.data() + row * particles->states.shape(1), particles->since.data() + row,
+                    particles->log_weights.data() + row, particles->windows.data() + row,
+                    particles->counters.data() + row, particles->begins(b), particles->numbers(b), particles->ends};
+        outcome.begun = &begun[b];
     }
     nb::gil_scoped_release release;
     const int groups = (B + group - 1) / group;
@@ -181,8 +207,8 @@ NB_MODULE(RETRODICT_MODULE, m) {
         });
     nb::class_<HawkesWeights>(m, "HawkesWeights")
         .def("__init__", [](HawkesWeights* self, std::vector<double> base, std::vector<double> decay,
-                            std::vector<double> jumps, Given<float, 2> units) {
-            new (self) HawkesWeights{base, decay, jumps, make_product(units)};
+                            Given<double, 2> jumps, Given<float, 2> units) {
+            new (self) HawkesWeights{base, decay, {jumps.data(), jumps.data() + jumps.size()}, make_product(units)};
         });
     nb::class_<FutureWeights>(m, "FutureWeights")
         .def("__init__", [](FutureWeights* self, Given<float, 2> by_type, Given<float, 2> by_hidden, Given<float, 1> bias,
@@ -218,14 +244,22 @@ NB_MODULE(RETRODICT_MODULE, m) {
                             Array<int32_t, 3> heads) {
             new (self) Results{log_evidence, ess, parents, resampled, log_weights, heads};
         });
+    nb::class_<Particles>(m, "Particles")
+        .def("__init__", [](Particles* self, Array<double, 2> states, Array<double, 1> since, Array<double, 1> log_weights,
+                            Array<double, 1> windows, Array<int64_t, 1> counters, Array<double, 1> begins,
+                            Array<int64_t, 1> numbers, bool ends) {
+            new (self) Particles{states, since, log_weights, windows, counters, begins, numbers, ends};
+        });
     nb::class_<Histories>(m, "Histories")
         .def("write", &Histories::write)
         .def_prop_ro("size", &Histories::size)
         .def_prop_ro("runaway", &Histories::runaway);
     m.def("sweep", &sweep<Neural>, nb::arg("weights"), nb::arg("future").none(), nb::arg("settings"), nb::arg("batch"),
-          nb::arg("rates"), nb::arg("shares").none(), nb::arg("results"), nb::arg("group"), nb::arg("threads"));
+          nb::arg("rates"), nb::arg("shares").none(), nb::arg("results"), nb::arg("group"), nb::arg("threads"),
+          nb::arg("particles").none() = nb::none());
     m.def("sweep", &sweep<Excited>, nb::arg("weights"), nb::arg("future").none(), nb::arg("settings"), nb::arg("batch"),
-          nb::arg("rates"), nb::arg("shares").none(), nb::arg("results"), nb::arg("group"), nb::arg("threads"));
+          nb::arg("rates"), nb::arg("shares").none(), nb::arg("results"), nb::arg("group"), nb::arg("threads"),
+          nb::arg("particles").none() = nb::none());
     m.def("best", [] {
 #if defined(__x86_64__) && !defined(_WIN32)  // clang-cl links nothing that knows the processor
         __builtin_cpu_init();

@@ -42,6 +42,23 @@ Real scale(Real* x, const Real* y, int n) {
     return sum(sums);
 }
 
+// The same for doubles, in four sums at once.
+template <>
+inline double total(const double* x, int n) {
+    double sums[4] = {};
+    int k = 0;
+    for (; k + 4 <= n; k += 4)
+        for (int j = 0; j < 4; j++) sums[j] += x[k + j];
+    for (; k < n; k++) sums[0] += x[k];
+    return (sums[0] + sums[1]) + (sums[2] + sums[3]);
+}
+
+template <>
+inline double scale(double* x, const double* y, int n) {
+    for (int k = 0; k < n; k++) x[k] *= y[k];
+    return total(x, n);
+}
+
 // A neural Hawkes process: lambda_k(t) = f_k(v_k . h(t)), equation (2).
 struct NeuralWeights {
     Lstm lstm;
@@ -71,7 +88,7 @@ public:
     using Weights = NeuralWeights;
     const int K, Kp;
 
-    explicit Neural(const NeuralWeights& weights)
+    Neural(const NeuralWeights& weights, bool)
         : K(weights.readout.K), Kp(weights.readout.Kp), w_(weights), Dp_(weights.lstm.Dp), edges_(2 * kSlots * Dp_),
           apart_(Dp_), first_(4 * Dp_) {
         w_.lstm.begin(w_.lstm.input(K), first_.data());
@@ -82,6 +99,15 @@ public:
         cells_.reserve(size_t(rows) * 4 * Dp_);
         kept_.reserve(size_t(rows) * 2 * Dp_);
         for (int r = 0; r < rows; r++) std::memcpy(cells(r), first_.data(), 16 * Dp_);
+    }
+
+    // A row's cells as numbers, without their padding: [4 D].
+    int width() const { return width(w_); }
+    static int width(const NeuralWeights& weights) { return 4 * weights.lstm.D; }
+    void save(int row, double* to) const { each(row, [&](int i, float cell) { to[i] = cell; }); }
+    void load_row(int row, const double* from) {
+        float* own = cells(row);
+        each(row, [&](int i, const float& cell) { own[&cell - own] = static_cast<float>(from[i]); });
     }
 
     // [n][Kp].
@@ -158,6 +184,12 @@ private:
     std::vector<const float*> inputs_, memory_;
     std::vector<float*> outputs_;
 
+    template <class Visit>
+    void each(int row, Visit visit) const {
+        for (int field = 0, i = 0; field < 4; field++)
+            for (int d = 0; d < w_.lstm.D; d++, i++) visit(i, cells(row)[field * Dp_ + d]);
+    }
+
     float* cells(int row) { return cells_.data() + size_t(row) * 4 * Dp_; }
     const float* cells(int row) const { return cells_.data() + size_t(row) * 4 * Dp_; }
 
@@ -171,10 +203,13 @@ private:
     float* cell(int slot) { return edges_.data() + (2 * slot + 1) * Dp_; }
 };
 
-// lambda_k(t) = base_k + excited_k exp(-decay_k elapsed): a Hawkes process, or a Poisson process where nothing excites.
+// lambda_k(t) = base_k + sum over r of excited_rk exp(-decay_r elapsed): a Hawkes process, or a Poisson process where
+// nothing excites. Where there is one scale, types may have decays of their own.
 struct HawkesWeights {
-    std::vector<double> base, decay, jumps;  // [K], [K], [K, K] from the exciting type to the excited one
+    std::vector<double> base, decay, jumps;  // [K]; [R], or [K] of a single scale; [K, R, K] from the exciting type on, or none
     Product past;                            // P, which may have no units
+
+    int scales() const { return jumps.empty() ? 1 : static_cast<int>(jumps.size() / (base.size() * base.size())); }
 };
 
 class Excited {
@@ -183,20 +218,34 @@ public:
     using Weights = HawkesWeights;
     const int K, Kp;
 
-    explicit Excited(const HawkesWeights& weights) : K(static_cast<int>(weights.base.size())), Kp(K), w_(weights) {
-        for (double decay : w_.decay) pace_ += 0.5 * decay / K;
+    // Where nothing is added to drives (``alone``), they are the intensities themselves.
+    Excited(const HawkesWeights& weights, bool alone)
+        : K(static_cast<int>(weights.base.size())), Kp(K), w_(weights), R_(weights.scales()), size_(R_ * K),
+          each_(static_cast<int>(weights.decay.size()) == R_ ? 0 : 1), alone_(alone), fade_(weights.decay.size()) {
+        double mean = 0, log_mean = 0;
+        for (double decay : w_.decay) mean += decay / w_.decay.size(), log_mean += std::log(decay) / w_.decay.size();
+        pace_ = 0.5 * (each_ ? mean : std::exp(log_mean));
     }
 
-    void begin(int rows) { excited_.assign(size_t(rows) * K, 0.0); }
+    void begin(int rows) { excited_.assign(size_t(rows) * size_, 0.0); }
 
     void drives(int row, int n, const double* elapsed, double* x) {
-        const double* own = excited_.data() + size_t(row) * K;
-        for (int j = 0; j < n; j++, x += K)
-            for (int k = 0; k < K; k++) {
-                const double rate = w_.base[k] + own[k] * std::exp(-w_.decay[k] * elapsed[j]);
-                x[k] = rate + std::log(-std::expm1(-rate));
-            }
+        for (int j = 0; j < n; j++, x += K) {
+            fade(elapsed[j]);
+            const double* own = excited_.data() + size_t(row) * size_;
+            std::memcpy(x, w_.base.data(), 8 * K);
+            for (int r = 0; r < R_; r++, own += K)
+                for (int k = 0; k < K; k++) x[k] += own[k] * fade_[r + each_ * k];
+            if (!alone_)
+                for (int k = 0; k < K; k++) x[k] += std::log(-std::expm1(-x[k]));
+        }
     }
+
+    // A row's excitations.
+    int width() const { return size_; }
+    static int width(const HawkesWeights& weights) { return weights.scales() * static_cast<int>(weights.base.size()); }
+    void save(int row, double* to) const { std::copy_n(excited_.data() + size_t(row) * size_, size_, to); }
+    void load_row(int row, const double* from) { std::copy_n(from, size_, excited_.data() + size_t(row) * size_); }
 
     void look(int row, double elapsed, int, double* x) { drives(row, 1, &elapsed, x); }
 
@@ -206,7 +255,8 @@ public:
         std::memcpy(x, x_left, 8 * K);
     }
 
-    // Half the mean rate: drives are about logs of intensities, which take longer to come to rest.
+    // Half the mean rate, of many scales one in the middle: drives are about logs of intensities, which take longer to
+    // come to rest.
     double pace(int) const { return pace_; }
 
     // Of what is known of the past (models/base.py, features).
@@ -222,28 +272,38 @@ public:
 
     void read(int n, const int* rows, const int* types, const double* elapsed) {
         for (int j = 0; j < n; j++) {
-            double* own = excited_.data() + size_t(rows[j]) * K;
-            for (int k = 0; k < K; k++)
-                own[k] = own[k] * std::exp(-w_.decay[k] * elapsed[j]) + w_.jumps[size_t(types[j]) * K + k];
+            if (w_.jumps.empty()) continue;
+            fade(elapsed[j]);
+            double* own = excited_.data() + size_t(rows[j]) * size_;
+            const double* jumps = w_.jumps.data() + size_t(types[j]) * size_;
+            for (int r = 0; r < R_; r++, own += K, jumps += K)
+                for (int k = 0; k < K; k++) own[k] = own[k] * fade_[r + each_ * k] + jumps[k];
         }
     }
 
     void copy(int to, int from) {
-        std::memcpy(excited_.data() + size_t(to) * K, excited_.data() + size_t(from) * K, 8 * K);
+        std::memcpy(excited_.data() + size_t(to) * size_, excited_.data() + size_t(from) * size_, 8 * size_);
     }
 
     void activate(const double* x, double* rates) const {
+        if (alone_) return void(std::copy_n(x, K, rates));
         for (int k = 0; k < K; k++) rates[k] = softplus(x[k]);
     }
 
-    double log_rate(int, double x) const { return log_softplus(x); }
+    double log_rate(int, double x) const { return alone_ ? std::log(x) : log_softplus(x); }
 
 private:
     const HawkesWeights& w_;
+    const int R_, size_, each_;  // scales; numbers a row; 1 where types have decays of their own
     double pace_ = 0;
-    std::vector<double> excited_, drives_;  // by row and type
+    const bool alone_;
+    std::vector<double> fade_, excited_, drives_;  // by decay; by row, scale and type; by row and type
     std::vector<float> features_;
     std::vector<const float*> inputs_;
+
+    void fade(double elapsed) {
+        for (size_t i = 0; i < fade_.size(); i++) fade_[i] = std::exp(-w_.decay[i] * elapsed);
+    }
 };
 
 }  // namespace retrodict

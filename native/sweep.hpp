@@ -40,10 +40,12 @@ struct Settings {
     std::vector<double> log_atom;                // [K+1] at the start instant; empty where the model has no atom
 };
 
+constexpr int kSilence = -1;
+
 // An observed stream: n events, edges[i] the time of event i and edges[n] the end.
 struct Observed {
     int n;
-    const double* edges;
+    const double* edges;           // where nothing happened at one of them, its type is kSilence
     const int* types;
     uint64_t key;
     bool draws_start;              // whether an event at the start instant may have gone missing
@@ -51,6 +53,18 @@ struct Observed {
     const double* start_missing;   // [K] rho at the start instant
     Timetable timetable;           // rho between events, where it changes
     const float* shares;           // [n + 1, 7D'] of the right-to-left LSTM's inputs; null where the table has them
+};
+
+// Where particles of a stream are gone on with from, and what became of them: M rows each (smc/online).
+struct Begun {
+    double* states;        // [M, width] the model's states
+    double* since;         // [M] when each row's last event was
+    double* log_weights;   // [M]
+    double* windows;       // [M]
+    int64_t* counters;     // [M] random numbers that were drawn
+    double begin;          // how far all rows have come
+    int64_t number;        // how many segments lie behind
+    bool ends;             // whether to go on to the end, beyond the last edge
 };
 
 // What is known of a stream afterwards; all but the history are rows of arrays that others see (smc/particles.py, Trace).
@@ -62,6 +76,7 @@ struct Outcome {
     bool* resampled;       // [S]
     double* log_weights;   // [S, M]
     int32_t* heads;        // [S, M]
+    Begun* begun = nullptr;
     bool runaway = false;
 };
 
@@ -71,7 +86,7 @@ class Sweep {
 
 public:
     Sweep(const typename Process::Weights& weights, const FutureWeights* future, const Settings& settings)
-        : process_(weights), future_weights_(future), mixing_(future && future->mixing ? &*future->mixing : nullptr),
+        : process_(weights, future == nullptr), future_weights_(future), mixing_(future && future->mixing ? &*future->mixing : nullptr),
           settings_(settings), changes_(settings.missing.empty()), M_(settings.particles), Kp_(process_.Kp),
           units_(mixing_ ? mixing_->padded_units : 0), rho_(Kp_), x_((kSlots + 1) * Kp_), rates_(2 * Kp_), low_(units_),
           high_(units_), sums_(size_t(kChunk) * Past::kPoints * units_) {
@@ -92,11 +107,14 @@ public:
                 if (s.number <= s.seen->n && s.pending.empty()) meet(s);
             read();
         }
+        for (Stream& s : streams_)
+            if (s.outcome->begun) save(s, *s.outcome->begun);
     }
 
 private:
     struct Row {
         double since = 0, log_weight = 0;                           // time of the last event; log of p / q
+        double looked = 0;                                          // how far it has come, since the last event
         double window = std::numeric_limits<double>::infinity();    // how far the next bound should reach
         Draws draws;
         int32_t head = History::kNothing;
@@ -166,21 +184,45 @@ private:
             streams_[s].seen = observed + s, streams_[s].outcome = outcomes + s, streams_[s].first = s * M_;
             for (int m = 0; m < M_; m++)
                 rows_[s * M_ + m].draws.key = split(observed[s].key, kParticleBranch + m);
-            *outcomes[s].log_evidence = 0;
+            if (outcomes[s].begun) load_rows(streams_[s], *outcomes[s].begun);
+            else *outcomes[s].log_evidence = 0;
             if (changes_) streams_[s].missing.set(observed[s].timetable, process_.K, Kp_);
             enter(streams_[s]);
+        }
+    }
+
+    // Particles as they were saved.
+    void load_rows(Stream& s, const Begun& begun) {
+        for (int m = 0; m < M_; m++) {
+            Row& row = rows_[s.first + m];
+            process_.load_row(s.first + m, begun.states + size_t(m) * process_.width());
+            row.since = begun.since[m], row.looked = begun.begin - row.since, row.log_weight = begun.log_weights[m];
+            row.window = begun.windows[m], row.draws.counter = static_cast<uint64_t>(begun.counters[m]);
+        }
+    }
+
+    void save(Stream& s, Begun& begun) {
+        for (int m = 0; m < M_; m++) {
+            const Row& row = rows_[s.first + m];
+            process_.save(s.first + m, begun.states + size_t(m) * process_.width());
+            begun.since[m] = row.since, begun.log_weights[m] = row.log_weight, begun.windows[m] = row.window;
+            begun.counters[m] = static_cast<int64_t>(row.draws.counter);
         }
     }
 
     // All particles of a stream go on into its next segment.
     void enter(Stream& s) {
         const double* edges = s.seen->edges;
+        if (s.number == s.seen->n && s.outcome->begun && !s.outcome->begun->ends) return stop(s);
         if (future_) s.outlook.tabulate(*future_, s.first / M_, s.number, left(s), edges[s.number], Kp_);
         s.pending.resize(M_);
         for (int m = 0; m < M_; m++) s.pending[m] = s.first + m;
     }
 
-    double left(const Stream& s) const { return s.number > 0 ? s.seen->edges[s.number - 1] : 0.0; }
+    double left(const Stream& s) const {
+        if (s.number > 0) return s.seen->edges[s.number - 1];
+        return s.outcome->begun ? s.outcome->begun->begin : 0.0;
+    }
 
     // Where the model has an atom at the start and nothing was observed there, draw what happened.
     void draw_start() {
@@ -243,7 +285,7 @@ private:
                 impute(s, r, row.since + step.at, step.type);
                 s.pending[still++] = r;
                 if (row.count > settings_.max_events) s.outcome->runaway = true;
-            } else if (s.number < s.seen->n) {
+            } else if (s.number < s.seen->n && s.seen->types[s.number] != kSilence) {
                 observe(s, r, x(step.slot));
             }
         }
@@ -268,11 +310,11 @@ private:
 
     // The next stretch in which a row looks for an event: all that is left of its segment where rho never changes.
     const Stretch& go_on(Stream& s, const Row& row, int r, double right) {
-        const double from = passed_.empty() ? 0.0 : passed_.back().to;
+        const double from = passed_.empty() ? row.looked : passed_.back().to;
         if (!changes_) {
             here_ = {row.since, from, right - row.since, 0, 0, true};
         } else {
-            const double begin = passed_.empty() ? row.since : ended_;
+            const double begin = passed_.empty() ? row.since + row.looked : ended_;
             here_ = s.missing.enter(begin, right, settings_.after, triggered(r));
             ended_ = here_.to;
             here_.from = from, here_.to = std::max(from, here_.to - row.since);
@@ -287,7 +329,7 @@ private:
         const int n = static_cast<int>(std::min<size_t>(kChunk, s.pending.size() - i));
         for (int j = 0; j < n; j++) {
             const int r = s.pending[i + j];
-            double from = 0, to = right - rows_[r].since;
+            double from = rows_[r].looked, to = right - rows_[r].since;
             if (changes_ && !may_miss(s, r, right, from, to)) continue;
             pasts_[j].set(from, to, process_.pace(r), sums_.data() + mixed_.size() * Past::kPoints * units_, units_);
             mixed_.push_back(r);
@@ -300,7 +342,7 @@ private:
     bool may_miss(Stream& s, int r, double right, double& from, double& to) {
         const double since = rows_[r].since;
         bool any = false;
-        for (double now = since; now < right;) {
+        for (double now = since + rows_[r].looked; now < right;) {
             const Stretch here = s.missing.enter(now, right, settings_.after, triggered(r));
             if (here.possible && !any) from = now - since;
             if (here.possible) to = here.to - since, any = true;
@@ -343,7 +385,7 @@ private:
         int there = kOtherEnd;
         double wait = row.draws.exponential();
         bool looked = false;  // whether the slot has what is at the stretch's left end
-        for (passed_.clear(); !step.found && (passed_.empty() ? 0 : passed_.back().to) < length;) {
+        for (passed_.clear(); !step.found && (passed_.empty() ? row.looked : passed_.back().to) < length;) {
             const Stretch& here = go_on(s, row, r, right);
             if (!here.possible) {
                 looked = false;
@@ -441,7 +483,7 @@ private:
         const double length = right - row.since, wanted = row.draws.exponential();
         double area = 0, at = length, log_rate = 0;
         bool found = false;
-        for (passed_.clear(); !found && (passed_.empty() ? 0 : passed_.back().to) < length;) {
+        for (passed_.clear(); !found && (passed_.empty() ? row.looked : passed_.back().to) < length;) {
             const Stretch& here = go_on(s, row, r, right);
             tabulate(s, row, r);
             const double before = area;
@@ -519,7 +561,7 @@ private:
     }
 
     void remember(int r, double time, int type) {
-        rows_[r].since = time;
+        rows_[r].since = time, rows_[r].looked = 0;
         for (size_t j = 0; j < settings_.after.size(); j++)
             if (settings_.after[j].trigger[type]) triggered(r)[j] = time;
     }
@@ -548,7 +590,7 @@ private:
             for (double& w : weights_) w /= sum;
             resample(s, log_mean, time, kind);
         } else {
-            for (int m = 0; m < M_; m++) push(s.first + m, time, kind);
+            for (int m = 0; m < M_; m++) go_to(s.first + m, time, kind);
         }
         s.number++;
         enter(s);
@@ -559,7 +601,7 @@ private:
     void resample(Stream& s, double log_mean, double time, int kind) {
         Row* rows = rows_.data() + s.first;
         *s.outcome->log_evidence += log_mean;
-        const uint64_t key = split(s.seen->key, kResampleBranch), offset = uint64_t(s.number) * M_;
+        const uint64_t key = split(s.seen->key, kResampleBranch), offset = uint64_t(s.number + behind(s)) * M_;
         retrodict::resample(settings_.scheme, weights_, [&](int m) { return uniform(key, offset + m); }, parents_);
         children_.assign(M_, 0);
         for (int parent : parents_) children_[parent]++;
@@ -579,22 +621,35 @@ private:
             s.outcome->parents[size_t(s.number) * M_ + m] = parent;
             if (parent == m) continue;
             rows[m].head = rows[parent].head, rows[m].count = rows[parent].count;
-            rows[m].window = rows[parent].window;
+            rows[m].window = rows[parent].window, rows[m].since = rows[parent].since;
             std::copy_n(triggered(s.first + parent), settings_.after.size(), triggered(s.first + m));
             copies_.push_back({s.first + m, s.first + parent});
         }
         for (int m = 0; m < M_; m++) {
             rows[m].log_weight = 0;
-            if (parents_[m] == m) push(s.first + m, time, kind);
-            remember(s.first + m, time, kind);
+            if (parents_[m] == m) go_to(s.first + m, time, kind);
+            else if (kind == kSilence) rows[m].looked = time - rows[m].since;
+            else remember(s.first + m, time, kind);
         }
         s.outcome->resampled[s.number] = true;
     }
 
     void finish(Stream& s, double log_mean) {
         *s.outcome->log_evidence += log_mean;
+        stop(s);
+    }
+
+    void stop(Stream& s) {
         s.number = s.seen->n + 1;
         alive_--;
+    }
+
+    int64_t behind(const Stream& s) const { return s.outcome->begun ? s.outcome->begun->number : 0; }
+
+    // A row comes to the end of a segment, and reads the event there if there is one.
+    void go_to(int r, double time, int kind) {
+        if (kind == kSilence) rows_[r].looked = time - rows_[r].since;
+        else push(r, time, kind);
     }
 
     // The model reads the round's events (line 44).

@@ -56,6 +56,17 @@ del write_splits, elevator
 """,
     "docs/events.md": _IMPORTS + "streams = rd.simulate(rd.Poisson([0.7, 1.5, 0.3]), 3, end=10.0, seed=0)\n",
     "docs/imputation.md": _MISSING + "smoother = proposal\n",
+    "docs/large.md": _TRIPS
+    + """
+model = rd.Poisson([0.7, 1.5, 0.3])
+model.types = trips.types
+model.save("model")
+rd.write_events(trips, "day.parquet")
+import pathlib, shutil
+pathlib.Path("events").mkdir()
+shutil.move("day.parquet", "events/day.parquet")
+del rd, model, pathlib, shutil
+""",
     "docs/incomplete.md": _MODEL
     + """
 streams, dev, some = observed, observed, complete

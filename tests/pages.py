@@ -110,14 +110,14 @@ class Session:
         return printed.getvalue()
 
     def command(self, line: str) -> str:
-        """What a command prints; NAME="words" is remembered for those that follow."""
-        assigned = re.fullmatch(r'(\w+)="(.*)"', line)
+        """What a command prints; NAME=(words) is remembered for those that follow."""
+        assigned = re.fullmatch(r"(\w+)=\((.*)\)(?:\s+#.*)?", line)
         if assigned:
             self.words[assigned[1]] = assigned[2]
             return ""
-        program, *words = shlex.split(re.sub(r"\$(\w+)", lambda found: self.words[found[1]], line), comments=True) or [
-            "#"
-        ]
+        program, *words = shlex.split(
+            re.sub(r'"\$\{(\w+)\[@\]\}"', lambda found: self.words[found[1]], line), comments=True
+        ) or ["#"]
         if program == "retrodict":
             return run_retrodict(words)
         assert program in ("#", *_OTHER_PROGRAMS), line

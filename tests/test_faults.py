@@ -268,7 +268,7 @@ def test_a_signal_while_imputing(tmp_path):
         time.sleep(2)  # until it has read its arguments
         job.send_signal(signal.SIGTERM)
         _, message = job.communicate(timeout=60)
-    assert job.returncode == 130
+    assert job.returncode == 130, message
     assert "interrupted" in message
     assert "Traceback" not in message
     assert sorted(os.listdir(tmp_path)) == ["in.csv", "model"]

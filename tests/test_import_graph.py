@@ -16,7 +16,8 @@ ROOT = Path(retrodict.__file__).parent
 # Files directly in the package that any folder may import; they import nothing of a folder.
 COMMON = {"errors", "random", "_limits", "_version"}
 FOLDERS = [
-    "events", "report", "missingness", "models", "decode", "proposals", "smc", "train", "evaluate", "datasets", "cli",
+    "events", "report", "missingness", "models", "decode", "proposals", "smc", "jobs", "train", "evaluate", "datasets",
+    "serve", "cli",
 ]  # fmt: skip
 
 

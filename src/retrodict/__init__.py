@@ -49,6 +49,8 @@ if TYPE_CHECKING:
     from retrodict.proposals import Filtering, Proposal, Smoothing
     from retrodict.proposals.proposal_folder import load_proposal
     from retrodict.smc.impute import impute, sweep
+    from retrodict.smc.online.forecast import Forecast
+    from retrodict.smc.online.online import Online, load_online
     from retrodict.smc.posterior import Posterior, load_posterior
     from retrodict.train.fitting import fit
     from retrodict.train.incomplete import fit_incomplete
@@ -63,12 +65,14 @@ _LATER = {
     "Either": "retrodict.missingness",
     "EventStream": "retrodict.events.stream",
     "Filtering": "retrodict.proposals",
+    "Forecast": "retrodict.smc.online.forecast",
     "GaussLegendre": "retrodict.models.quadrature",
     "Hawkes": "retrodict.models",
     "Missingness": "retrodict.missingness",
     "Model": "retrodict.models",
     "MonteCarlo": "retrodict.models.quadrature",
     "NeuralHawkes": "retrodict.models",
+    "Online": "retrodict.smc.online.online",
     "Poisson": "retrodict.models",
     "Posterior": "retrodict.smc.posterior",
     "Proposal": "retrodict.proposals",
@@ -86,6 +90,7 @@ _LATER = {
     "impute": "retrodict.smc.impute",
     "learn_missing": "retrodict.train.mechanism",
     "load_model": "retrodict.models.model_folder",
+    "load_online": "retrodict.smc.online.online",
     "load_posterior": "retrodict.smc.posterior",
     "load_proposal": "retrodict.proposals.proposal_folder",
     "read_events": "retrodict.events.io.read",
@@ -112,6 +117,7 @@ __all__ = [
     "EngineNotice",
     "EventStream",
     "Filtering",
+    "Forecast",
     "GaussLegendre",
     "Hawkes",
     "LimitError",
@@ -120,6 +126,7 @@ __all__ = [
     "ModelError",
     "MonteCarlo",
     "NeuralHawkes",
+    "Online",
     "Poisson",
     "Posterior",
     "Proposal",
@@ -144,6 +151,7 @@ __all__ = [
     "learn_missing",
     "limits",
     "load_model",
+    "load_online",
     "load_posterior",
     "load_proposal",
     "read_events",

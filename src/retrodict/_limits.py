@@ -73,6 +73,11 @@ def check(
         )
 
 
+def has_memory(need: float) -> bool:
+    """Whether a job that is estimated to ``need`` so many bytes may have them."""
+    return need <= (current().memory or int(_SPARE * free_memory()))
+
+
 def ask_memory(need: float, what: str, remedy: str, *, file: object | None = None) -> None:
     """Refuse a job that is estimated to ``need`` more bytes of memory than it may have."""
     most = current().memory or int(_SPARE * free_memory())

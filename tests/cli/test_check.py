@@ -76,6 +76,45 @@ def test_check_says_what_to_trust_and_writes_it_down(folder):
     assert (folder / "check.svg").read_text().startswith("<?xml")
 
 
+def test_a_check_that_was_asked_for_is_kept_and_impute_repeats_it(folder, tmp_path):
+    shutil.copytree(folder / "model", tmp_path / "model")
+    kept, own = tmp_path / "model" / "smoother" / "check.json", tmp_path / "own.json"
+    before = kept.read_text()
+    words = ["check", str(tmp_path / "model"), str(folder / "held-out.parquet"), "--particles", "30", "-o", str(own)]
+    run(*words, "--no-keep")
+    assert kept.read_text() == before
+    said = run(*words).output
+    assert f"wrote {kept}: the check, which 'impute' repeats" in said.replace("\n", "")
+    assert json.loads(kept.read_text()) == json.loads(own.read_text())
+    assert json.loads(kept.read_text())["about"]["imputed_streams"] == 30
+    arguments = ["impute", str(tmp_path / "model"), str(folder / "incomplete.parquet"), "--particles", "20", "-o"]
+    verdict = json.loads(own.read_text())["verdict"]
+    repeated = f"the check on held-out.parquet (cause=0.5 hidden) said: {verdict}"
+    assert repeated in run(*arguments, str(tmp_path / "a.parquet")).output
+    filtered = run(*words, "--filtering").output
+    assert "model/check.json: the check" in filtered.replace("\n", "")
+    assert repeated in run(*arguments, str(tmp_path / "b.parquet")).output  # each proposal has its own
+
+
+def test_a_check_that_hid_nothing_is_not_kept(folder, tmp_path):
+    shutil.copytree(folder / "model", tmp_path / "model")
+    (tmp_path / "late.yaml").write_text("mechanism: windows\nwindows: [[1000, 1001]]\n")
+    kept = tmp_path / "model" / "smoother" / "check.json"
+    before = kept.read_text()
+    words = ["check", str(tmp_path / "model"), str(folder / "held-out.parquet"), "--smoother", "smoother"]
+    said = run(*words, "-m", str(tmp_path / "late.yaml"), "--particles", "10", "--seconds", "0.1").output
+    assert "the check is not kept, as nothing was hidden" in said
+    assert kept.read_text() == before
+
+
+def test_a_check_that_cannot_be_kept_is_shown_all_the_same(folder, tmp_path):
+    rd.load_model(folder / "model").save(tmp_path / "model")
+    (tmp_path / "model" / "check.json").mkdir()
+    said = run("check", str(tmp_path / "model"), str(folder / "held-out.parquet")).output
+    assert "the check is not kept" in said
+    assert "The model fits" in said
+
+
 def test_without_a_mechanism_the_model_alone_is_checked(folder, tmp_path):
     rd.load_model(folder / "model").save(tmp_path / "alone")
     output = run("check", str(tmp_path / "alone"), str(folder / "held-out.parquet")).output

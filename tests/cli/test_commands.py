@@ -99,6 +99,23 @@ def test_fit_then_simulate(tmp_path):
     assert rd.read_events(drawn, types=["0", "1"]).lengths.tolist() == [4, 4, 4]
 
 
+def test_fit_a_hawkes_process_of_many_scales(tmp_path):
+    truth = rd.Hawkes([0.5, 0.3], [[[0.2, 0.2], [0.1, 0.0]], [[0.0, 0.2], [0.2, 0.0]]], [50.0, 1.0])
+    rd.write_events(rd.simulate(truth, 40, end=10.0, seed=1).with_types(["0", "1"]), tmp_path / "streams.jsonl")
+    model, fit = tmp_path / "model", ["fit", str(tmp_path / "streams.jsonl"), "--model-only"]
+    result = run(*fit, "--model", "hawkes", "--scales", "3", "-o", str(model))
+    assert "3 time scales, at most" in result.output
+    assert "nats per event below the maximum" in result.output
+    assert rd.load_model(model).num_scales == 3
+    for kind, wrong, words in (
+        ("hawkes", "0", '--scales must be "auto"'),
+        ("hawkes", "many", '--scales must be "auto"'),
+        ("poisson", "auto", "--scales is for Hawkes models"),
+    ):
+        with pytest.raises(rd.ModelError, match=words):
+            run(*fit, "--model", kind, "--scales", wrong, "-o", str(model))
+
+
 def test_every_command_teaches_with_an_example():
     for command in ("describe", "fit", "simulate", "censor"):
         output = run(command, "--help").output
@@ -202,8 +219,9 @@ def test_fit_with_a_smoother_then_impute(tmp_path):
 def test_the_demo_finds_what_was_hidden(tmp_path):
     result = run("demo", "-o", str(tmp_path / "demo"), "-n", "8", "--particles", "20")
     assert result.exit_code == 0
-    for text in ("departure", "particle smoothing", "predict nothing", "median flight"):
+    for text in ("departure", "particle smoothing", "predict nothing", "median flight", "cut at an arrival"):
         assert text in result.output
+    assert "note:" not in result.output
     filled = rd.read_events(tmp_path / "demo" / "imputed.csv")
     assert {"imputed", "probability", "earliest", "latest"} <= filled.columns.keys()
     assert (tmp_path / "demo" / "imputed.png").stat().st_size > 10_000

@@ -35,6 +35,8 @@ def folder(tmp_path_factory):
     names = {"stream": "driver", "time": "when", "type": "what", "start": "begin", "end": "stop"}
     for name, part in zip(("observed", "hidden"), missing.censor(complete), strict=True):
         part.to_frame().rename(columns=names).to_csv(folder / f"{name}.csv", index=False)
+    strange = pd.read_csv(folder / "hidden.csv").assign(driver=lambda table: "not-" + table["driver"])
+    strange.to_csv(folder / "strange.csv", index=False)
     page = ["--particles", 40, "--cost", 60, "--unit", "minute", "--report", folder / "page.html"]
     done = run("impute", folder / "model", folder / "observed.csv", *COLUMNS, "-m", "call=0.5", "-o",
                folder / "imputed.csv", *page)  # fmt: skip
@@ -81,6 +83,38 @@ def test_report_asked_for_columns_that_the_draws_know(folder, tmp_path):
         assert sum(len(row["t"][0]) for row in rows) == hidden["when"].notna().sum()
 
 
+def test_a_timid_answer_says_that_most_times_are_hardly_known(folder, tmp_path):
+    for cost, few in ((0.01, True), (100_000, False)):
+        done = run("decode", folder / "imputed.csv.draws", "--cost", cost, "-o", tmp_path / "again.csv")
+        assert done.exit_code == 0, done.output
+        assert ("expected events are imputed, as the times of the others" in done.output) == few
+
+
+def test_impute_scores_the_truth_on_its_page_also_where_that_is_whole(folder, tmp_path):
+    parts = [pd.read_csv(folder / f"{name}.csv") for name in ("observed", "hidden")]
+    pd.concat(parts).dropna(subset=["when"]).sort_values(["driver", "when"]).to_csv(tmp_path / "all.csv", index=False)
+    parts[1].dropna(subset=["when"]).drop(columns=["begin", "stop"]).to_csv(tmp_path / "events.csv", index=False)
+    found = []
+    for truth in (folder / "hidden.csv", tmp_path / "all.csv", tmp_path / "events.csv"):
+        done = run("impute", folder / "model", folder / "observed.csv", *COLUMNS, "-m", "call=0.5", "--particles", 40,
+                   "-o", tmp_path / "i.csv", "--report", tmp_path / "page.html", "--truth", truth)  # fmt: skip
+        assert done.exit_code == 0, (done.output, done.exception)
+        found.append(read(tmp_path / "page.html")[0]["answers"][2]["score"])
+    assert sum(found[0]["missing"]) == parts[1]["when"].notna().sum() > 0
+    assert found[0] == found[1] == found[2]
+
+
+def test_report_shows_the_check_that_it_is_given(folder, tmp_path):
+    kept = json.loads((folder / "model" / KEPT).read_text())
+    draws, given = folder / "imputed.csv.draws", tmp_path / "check.json"
+    for model, note in ((kept["about"]["model"], False), ("another", True)):
+        given.write_text(json.dumps(kept | {"verdict": "As given.", "about": kept["about"] | {"model": model}}))
+        done = run("report", draws, "-o", tmp_path / "page.html", "--check", given)
+        assert done.exit_code == 0, done.output
+        assert ("the check is of another model" in done.output) == note
+        assert read(tmp_path / "page.html")[0]["check"]["verdict"] == "As given."
+
+
 @pytest.mark.parametrize(
     "words",
     [["imputed.csv.draws", "--id", "cab-3"], ["imputed.csv.draws", "--tradeoff"], ["model"], [f"model/{KEPT}"]],
@@ -98,6 +132,25 @@ def test_plot_draws_what_other_commands_wrote(folder, tmp_path, words):
         (["report", "imputed.csv.draws", "-o", "page.txt"], "a page cannot be written as '.txt'"),
         (["report", "model", "-o", "page.html"], "not a saved posterior"),
         (["report", "imputed.csv.draws", "-o", "page.html", "--cost", "-1"], "must be a positive number"),
+        (["report", "imputed.csv.draws", "-o", "page.html", "--check", "observed.csv"], "this is not a check"),
+        (["impute", "model", "observed.csv", "-o", "i.csv", "-m", "0.5", "--truth", "hidden.csv"], "Give --report"),
+        (
+            [
+                "impute",
+                "model",
+                "observed.csv",
+                *COLUMNS,
+                "-o",
+                "i.csv",
+                "-m",
+                "call=0.5",
+                "--truth",
+                "strange.csv",
+                "--report",
+                "i.html",
+            ],
+            "the truth has this stream",
+        ),
         (["plot", "imputed.csv.draws", "--id", "nobody", "-o", "a.png"], "no stream 'nobody'; streams are 'cab-0'"),
         (["plot", "model", "--id", "cab-1", "-o", "a.png"], "--id is for draws"),
         (["plot", "nowhere", "-o", "a.png"], "neither draws nor the record of a fit"),

@@ -18,7 +18,11 @@ from retrodict.smc.engines import ENGINES
 runner = CliRunner(env={"COLUMNS": "200", "TERM": "dumb"})
 COMMANDS = {name: load(name) for name in typer.main.get_command(app).commands}  # type: ignore[attr-defined]
 # Options that cannot be wrong: they are on or off, or any text is right.
-FREE = {"unit", "resume", "title", "tradeoff", "filtering", "sensitivity", "learn_missing", "types", "help"}
+FREE = {
+    *("unit", "resume", "title", "tradeoff", "filtering", "sensitivity", "learn_missing", "types", "keep", "help"),
+    "access_log",
+}
+
 
 WRITE = {"--output /nowhere/x.csv": "cannot write: No such file", "--output {here}/x.xls": "stands for no known format"}
 FOLDER = {"--output {here}/streams.csv": "cannot make this folder"}
@@ -94,12 +98,16 @@ RIGHT: dict[str, str] = {
     "data": "elevator -o {here}/out",
     "demo": "-o {here}/out",
     "doctor": "",
+    "serve": "{model}",
 }
+LIMITS = ("bytes", "streams", "events", "particles", "work", "steps", "missing", "online")
+TIMES = ("seconds", "patience", "queue", "workers", "batch-wait", "grace")
 WRONG: dict[str, dict[str, object]] = {
     "describe": {**FILE, **COLUMNS},
     "fit": {
         **FILE, **FOLDER, **KIND, **TRAINING, **COLUMNS, **MISSING,
         **SMOOTHER,
+        "--scales auto": "--scales is for Hawkes models", "--model hawkes --scales x": "--scales",
         "--model-only --mixing 8": "--mixing is for the smoother: leave out one of --mixing and --model-only",
         "--model-only --learn-from data": "--learn-from is for the smoother: leave out one of",
         "--model-only -m 0.5": "--missing is for the smoother: leave out one of",
@@ -127,6 +135,12 @@ WRONG: dict[str, dict[str, object]] = {
         "--draws {here}/model/model.json": "cannot make this folder",
         "--report {here}/x.txt": "a page cannot be written as '.txt'. Remedy: give it a name that ends in .html",
         "--report /nowhere/x.html": "cannot write: No such file",
+        "--truth {here}/streams.csv": "--truth is shown on the page. Give --report, too",
+        "--report {here}/x.html --truth {here}/nowhere.csv": "there is no such file",
+        "--draws {here}/d --no-draws": "Give one of the two",
+        "--chunk-streams -1": "Invalid value for '--chunk-streams'",
+        "--chunk-streams 0 --cluster local": "--chunk-streams 0 says that there are none",
+        "--workers 2": "--workers is for --cluster alone",
         "-m a=1 --sensitivity": "all missing rates are 0 or 1, which are the same at any odds",
     },
     "check": {
@@ -145,6 +159,7 @@ WRONG: dict[str, dict[str, object]] = {
     "report": {
         **COST, **TRUTH,
         "{draws}": ("{here}/model", "not a saved posterior"),
+        "--check {here}/streams.csv": "this is not a check",
         "--output {here}/x.txt": "a page cannot be written as '.txt'",
         "--output /nowhere/x.html": "cannot write: No such file",
     },
@@ -192,6 +207,12 @@ WRONG: dict[str, dict[str, object]] = {
         "--number 0": "Invalid value for '--number'", "--particles 0": "Invalid value for '--particles'",
     },
     "doctor": {},
+    "serve": {
+        **MODEL, **DEVICE, "--host nowhere.invalid": "cannot listen on nowhere.invalid", "--port 70000": "'--port'",
+        "--token-file /nowhere/token": "cannot read the token in /nowhere/token",
+        "--online {here}/streams.csv": "cannot make this folder",
+        **{f"--{name} 0": f"Invalid value for '--{name}'" for name in (*(f"max-{x}" for x in LIMITS), *TIMES)},
+    },
 }  # fmt: skip
 CASES = [(command, wrong) for command, cases in WRONG.items() for wrong in cases]
 
@@ -219,7 +240,7 @@ def no_work(monkeypatch):
     for name in (
         "train.fitting.train_objective",
         "train.incomplete.train_objective",
-        "models.simulate._simulate_batch",
+        "models.simulate.simulate_batch",
     ):
         monkeypatch.setattr(f"retrodict.{name}", begin)
     monkeypatch.setattr("retrodict.smc.posterior.Posterior.consensus", begin)

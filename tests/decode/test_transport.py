@@ -8,6 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from retrodict.decode import Cost, distance_matrix, distances, transport
+from retrodict.decode.transport import as_cost
 from retrodict.errors import DataError
 from tests.decode.examples import golden, of_one_type, slow_distance, stream
 
@@ -109,3 +110,9 @@ def test_other_bad_input() -> None:
         distances([of_one_type([])] * 2, [of_one_type([])], 1.0)
     with pytest.raises(DataError, match="single EventStream"):
         distances(of_one_type([]), [of_one_type([])], 1.0)
+
+
+@pytest.mark.parametrize("cost", [1e308, (1.0, 1e305), 1.7e308])
+def test_costs_that_would_overflow_are_refused(cost):
+    with pytest.raises(DataError, match="too large"):
+        as_cost(cost)

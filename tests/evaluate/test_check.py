@@ -6,6 +6,7 @@ Seeds are fixed. ``benchmarks/check_alarms.py`` measures how often each alarm is
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -13,9 +14,10 @@ from scipy import stats
 
 import retrodict as rd
 from retrodict.datasets.synthetic import random_neural_hawkes
-from retrodict.evaluate.calibration import rank_among
+from retrodict.evaluate.calibration import WIDE, rank_among
 from retrodict.evaluate.findings import Finding, mean_finding, raise_alarms, worst
 from retrodict.evaluate.goodness import goodness
+from retrodict.evaluate.verdict import Evidence, give_verdict
 from tests.conftest import KINDS, example_model
 
 HALF = rd.ByType(0.5)
@@ -108,6 +110,44 @@ def test_too_few_particles_are_told_apart_from_a_model_that_does_not_fit():
     assert "use more particles (80 instead of 20)" in result.verdict
 
 
+def test_intervals_that_are_far_too_wide_are_a_remark_and_no_alarm():
+    """Events at about half past each hour, always missing, imputed as if they came at any time."""
+    rng = np.random.default_rng(0)
+    times = np.arange(8) + 0.5 + rng.normal(0, 0.02, (80, 8))
+    clockwork = rd.StreamSet([rd.EventStream(row, [0] * 8, end=8.0, id=i) for i, row in enumerate(times)])
+    result = rd.check(rd.Filtering(rd.Poisson([1.0]), rd.ByType(1.0)), clockwork, particles=100, costs=[3.0])
+    (wide,) = (f for f in result.findings if f.name == WIDE)
+    assert (wide.remark, wide.alarm, wide.judgement) == (True, False, "remark")
+    assert WIDE in [each["name"] for each in result.to_dict()["findings"] if each["remark"]]
+
+
+@pytest.mark.parametrize(("extra", "is_wide"), [(0.0, False), (0.05, False), (0.09, True)])
+def test_a_remark_needs_more_than_95_percent_and_does_not_fail_the_check(passed, extra, is_wide):
+    """4,000 intervals of which 90 %, 95 % and 99 % hold the truth."""
+    inside = np.random.default_rng(1).binomial(40, 0.9 + extra, 120)
+    found = replace(passed.calibration, aligned=np.full(120, 40), covered=inside, inside=inside)
+    findings = raise_alarms(found.findings(passed.types, passed.costs))
+    verdict = give_verdict(Evidence(findings, passed.about, found, None, None))
+    assert not any(f.alarm for f in findings)
+    assert verdict.startswith("No fault was found")
+    assert ("Intervals are wider than they need be" in verdict) == is_wide
+
+
+def test_times_that_are_certain_are_not_said_to_have_wide_intervals(passed):
+    """An interval of no width holds a certain time always, and rightly."""
+    found = replace(passed.calibration, aligned=np.full(120, 40), covered=np.full(120, 40), inside=np.zeros(120, int))
+    assert not any(f.remark for f in raise_alarms(found.findings(passed.types, passed.costs)))
+
+
+@pytest.mark.filterwarnings("ignore::retrodict.errors.DataNotice")
+def test_nothing_hidden_is_no_agreement_with_the_truth(complete):
+    """Windows after the end of all streams, and a model that does not fit."""
+    other = rd.Filtering(rd.Poisson([0.2, 0.2, 0.2]), rd.Windows([(1000.0, 1001.0)]))
+    verdict = rd.check(other, complete, particles=20).verdict
+    assert verdict.startswith("Do not trust what this model would impute")
+    assert "agrees" not in verdict
+
+
 def test_few_events_in_few_streams_are_no_alarm():
     """20 incomplete streams of few shocks happen to have no large burst: the draws say that this is nothing unusual."""
     bursts = rd.Hawkes([0.1], [[0.85]], [3.0])
@@ -116,6 +156,16 @@ def test_few_events_in_few_streams_are_no_alarm():
     result = rd.check(rd.Filtering(bursts, HALF), draws[0], incomplete=incomplete, particles=20, costs=[0.2])
     assert result.observed.counts.sum() < 0.6 * result.observed.predicted.sum()
     assert not any(name.startswith("observed") for name in alarms(result))
+
+
+def test_what_is_suspicious_of_all_streams_is_said_once():
+    """Streams that end at an event, imputed in four groups."""
+    bursts = rd.Hawkes([0.1], [[0.85]], [3.0])
+    cut = rd.simulate(bursts, 40, num_events=16, seed=4)
+    with pytest.warns(rd.SuspicionNotice) as said:
+        rd.check(rd.Filtering(bursts, HALF), cut, particles=10, costs=[0.2])
+    assert len([each for each in said if "end exactly at an event" in str(each.message)]) == 1
+    assert all("all 40 streams" in str(each.message) for each in said)
 
 
 def test_a_model_alone_is_checked_for_its_fit(complete):

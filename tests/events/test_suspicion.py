@@ -86,7 +86,7 @@ def test_an_event_recorded_twice():
     (found,) = rd.suspicions(rd.StreamSet([rd.EventStream([1.0, 1.0], [0, 1], end=5.0, id="once"), some]))
     assert found.kind == "duplicates"
     assert (
-        "1 events (14.29%) repeat another of the same stream, time and type, the first in stream 'twice'" in found.what
+        "1 event (14.29%) repeats another of the same stream, time and type, the first in stream 'twice'" in found.what
     )
 
 

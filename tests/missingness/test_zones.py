@@ -117,3 +117,43 @@ def test_own_mechanism_whose_bind_takes_types_and_unit_alone_still_works():
 def test_wrong_zone_is_named():
     with pytest.raises(ModelError, match="no time zone 'Europe/Atlantis'"):
         rd.Windows(OUTAGE, zone="Europe/Atlantis")
+
+
+def contextual(**options) -> rd.Contextual:
+    """A network that looks at the time of day and at nothing else; its weights are drawn at random."""
+    mechanism = rd.Contextual(["a"], [1.0], 4, every="day", **options)
+    with torch.no_grad():
+        mechanism.network[0].weight[:, 0] = 0.0
+        torch.nn.init.normal_(mechanism.network[2].weight, std=3.0, generator=torch.Generator().manual_seed(1))
+    return mechanism
+
+
+def by_hour(mechanism: rd.Missingness, streams: rd.StreamSet) -> dict[int, float]:
+    """The rate of the event at half past each hour that the table shows."""
+    rates = mechanism.on(streams).event_rates(streams)
+    return {int(streams.axis.label(float(t))[11:13]): rate for t, rate in zip(streams.event_times, rates, strict=True)}
+
+
+@pytest.mark.parametrize("zone", ["UTC", "+05:45", "America/New_York"])
+@pytest.mark.parametrize("unit", ["minute", "day"])
+def test_learned_rates_see_the_hours_that_the_table_shows(zone, unit):
+    known = by_hour(contextual(), hourly(None))
+    assert len(set(np.round(list(known.values()), 3))) > 12
+    assert by_hour(contextual(), hourly(zone, unit=unit)) == pytest.approx(known)
+    fixed = by_hour(contextual(zone="UTC"), hourly("America/New_York"))
+    assert [fixed[hour] for hour in range(20)] == pytest.approx([known[hour + 4] for hour in range(20)])
+
+
+@pytest.mark.parametrize(("day", "hours"), [("2025-03-30", 23), ("2025-10-26", 25)])
+def test_learned_rates_follow_summer_time_also_after_saving(day, hours):
+    known, streams = by_hour(contextual(), hourly(None)), hourly("Europe/Berlin", day, hours)
+    found = by_hour(contextual(), streams)
+    assert found == pytest.approx({hour: known[hour] for hour in found})
+    bound_to = contextual().on(streams)
+    again = rd.Contextual.from_config(bound_to.config()).in_zone("America/New_York")
+    assert by_hour(again, streams) == pytest.approx(found)
+    start = torch.zeros(1, dtype=torch.float64)
+    stop, begin = start + hours, start + pd.Timestamp(day, tz="Europe/Berlin").timestamp() / 3600
+    context = Context(begin, torch.zeros(1, dtype=torch.int64), None, stop, bound_to.initial((1,)))
+    change = pd.Timestamp(f"{day} 01:00", tz="UTC").timestamp() / 3600 - float(begin[0])
+    assert (bound_to.breaks(start, stop, context) - change).abs().min() < 1e-9

@@ -14,6 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import retrodict as rd
+from retrodict.evaluate import score
 from retrodict.report.page.pack import pack, quantum
 from tests.report.examples import HOSTILE, MISSING, MODEL, NEW_YORK, imputed, poisson, streams
 
@@ -60,6 +61,24 @@ def test_times_come_back_to_a_ten_millionth_of_the_stream(tmp_path, axis):
         assert len(row["d"]) == 20
         assert len(row["f"]) == len(made.observed[i]) + 1
         assert row["e"]["0"] == pytest.approx(made.expected_count(0)[i], abs=1e-3)
+
+
+@pytest.mark.parametrize("axis", [None, NEW_YORK], ids=["numbers", "dates"])
+def test_the_truth_is_scored_as_evaluate_does(tmp_path, axis):
+    """One stream lacks its truth, which says that nothing is missing from it."""
+    made, hidden = imputed(streams(12, axis=axis))
+    truth = hidden[[i for i in range(12) if i != 3]]
+    index, _ = read(made.report(tmp_path / "page.html", costs=[0.5, 2.0], truth=truth))
+    for cost, answer in zip((0.5, 2.0), index["answers"], strict=True):
+        scored = score(truth, made.consensus(cost), [cost], 1.0)
+        far, own = scored.transport[0], answer["score"]
+        order = [*(i for i in range(12) if i != 3), 3]  # streams that the truth lacks come last there
+        np.testing.assert_allclose(np.array(own["distance"])[order], far.distance_by_stream, rtol=1e-3)
+        assert np.array(own["missing"])[order].tolist() == far.missing.sum(1).tolist()
+        np.testing.assert_allclose(own["distanceByType"], far.distance.sum(0), rtol=1e-3)
+        assert sum(own["aligned"]) == scored.coverage.aligned > 0
+        assert sum(own["covered"]) / sum(own["aligned"]) == pytest.approx(scored.coverage.covered)
+    assert read(made.report(tmp_path / "page.html"))[0]["answers"][0]["score"] is None
 
 
 @given(st.floats(1e-300, 1e300))

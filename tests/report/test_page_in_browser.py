@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import retrodict as rd
+from retrodict.evaluate import score
 from tests.report.examples import HOSTILE, NEW_YORK, imputed, poisson, streams
 
 COSTS = [0.25, 1.0, 4.0]
@@ -45,11 +46,60 @@ def test_the_slider_switches_between_the_decodes(visit, path, posterior):
         page.wait_for_function("n => document.querySelectorAll('#timeline .guess').length === n", arg=len(decoded[0]))
         assert f"{decoded.num_events} event" in slider.get_attribute("aria-valuetext")
         assert f"{cost:g} hour" in page.inner_text("#cost-words")
+        few = 2 * decoded.num_events < posterior[0].expected_count().sum()
+        assert ("times of most are hardly known" in page.inner_text("#cost-words")) == few
         by_type = page.inner_text("#types tbody tr:first-child").split("\t")
         assert by_type[0] == "call"
         assert int(by_type[3]) == decoded.num_events
         page.keyboard.press("ArrowRight")
     assert len({posterior[0].consensus(cost).num_events for cost in COSTS}) == 3
+
+
+def test_the_score_against_the_truth_switches_with_the_slider(visit, path, posterior):
+    made, hidden = posterior
+    page = visit(path)
+    page.locator("#slider").focus()
+    page.keyboard.press("Home")
+    for cost in COSTS:
+        scored = score(hidden, made.consensus(cost), [cost], 1.0)
+        said, far = page.inner_text("#score-words"), scored.transport[0]
+        assert f"At cost {cost:g} hour" in said
+        assert float(re.search(r"([\d.]+) % of what predicting nothing is", said)[1]) == pytest.approx(
+            100 * far.distance_per_event / cost, rel=6e-3
+        )
+        assert float(re.search(r"([\d.]+) % of the intervals hold", said)[1]) == pytest.approx(
+            100 * scored.coverage.covered, rel=6e-3
+        )
+        (row,) = page.locator("#score-types tbody tr").all_inner_texts()
+        assert row.split("\t")[:3] == ["call", str(hidden.num_events), str(made.consensus(cost).num_events)]
+        own = re.search(r"(\d+) really missing: distance to the truth ([\d.]+)", page.inner_text("#detail"))
+        assert int(own[1]) == len(hidden[0])
+        assert float(own[2]) == pytest.approx(far.distance_by_stream[0], rel=2e-3)
+        page.keyboard.press("ArrowRight")
+    assert page.locator("#trade figure").count() == 3
+
+
+def test_without_the_truth_there_is_no_score(visit, tmp_path, posterior):
+    page = visit(posterior[0].report(tmp_path / "page.html"))
+    assert page.locator("#score").is_hidden()
+    assert page.locator("#trade figure").count() == 2
+    assert "really missing" not in page.inner_text("#detail")
+
+
+def test_the_words_of_each_part_are_explained_by_keyboard(visit, path):
+    page = visit(path)
+    for part, word in {
+        "streams": "effective families",
+        "cost": "timid",
+        "score": "predicting nothing",
+        "made": "seed",
+    }.items():
+        fold = page.locator(f"[data-words={part}]")
+        assert word not in fold.inner_text()
+        fold.locator("summary").focus()
+        page.keyboard.press("Enter")
+        assert word in fold.inner_text()
+    assert "nats" not in page.inner_text("#list") + page.inner_text("#detail")
 
 
 def test_search_sort_and_what_is_doubtful(visit, path, posterior):
@@ -135,9 +185,9 @@ def test_everything_can_be_reached_and_seen_by_keyboard(visit, path):
             break
         assert outline >= 1, name
         reached.append(name)
-    assert len(reached) == len(set(reached)) + 1  # two charts have numbers to unfold
+    assert len(reached) == len(set(reached)) + 2  # three charts have numbers to unfold
     order = ["Skip to the streams", "theme", "slider", "search", "sort", "direction", "doubtful", "list", "Zoom in"]
-    assert reached[: len(order)] == order
+    assert [name for name in reached if not name.startswith("What ")][: len(order)] == order
     assert reached.index("timeline") < reached.index("Events as a table")
     page.locator("#list").focus()
     page.keyboard.press("ArrowDown")
@@ -173,14 +223,19 @@ def test_the_table_says_all_that_the_timeline_shows(visit, path, posterior):
     assert "2013-03-09 19:00:00 to 2013-03-10 06:00:00" in page.inner_text("#detail")  # ten hours, one skipped
 
 
-@pytest.mark.parametrize(("width", "scheme"), [(1280, "light"), (1280, "dark"), (390, "light"), (390, "dark")])
-def test_axe_finds_nothing_serious(visit, path, axe, width, scheme):
-    page = visit(path, width, scheme)
-    for fold in page.locator("summary").all():
+def serious(page, axe: str) -> list[str]:
+    """What axe-core finds that is serious or worse, everything unfolded."""
+    for fold in page.locator("summary:visible").all():
         fold.click()
     page.evaluate(axe)
     found = page.evaluate("axe.run().then(result => result.violations.map(v => [v.impact, v.id, v.nodes[0].html]))")
-    assert [each for each in found if each[0] in ("serious", "critical")] == []
+    return [each for each in found if each[0] in ("serious", "critical")]
+
+
+@pytest.mark.parametrize(("width", "scheme"), [(1280, "light"), (1280, "dark"), (390, "light"), (390, "dark")])
+def test_axe_finds_nothing_serious(visit, path, axe, width, scheme):
+    page = visit(path, width, scheme)
+    assert serious(page, axe) == []
     assert page.evaluate("document.documentElement.scrollWidth") <= width
 
 
@@ -241,7 +296,7 @@ def test_odd_streams_are_shown(visit, tmp_path):
     assert "0 events imputed" in complete.inner_text("#cost-words")
 
 
-def test_the_check_is_drawn_with_its_numbers(visit, tmp_path):
+def test_the_check_is_drawn_with_its_numbers(visit, tmp_path, axe):
     missing = rd.ByType([0.5, 0.3])
     complete = streams(12)
     found = rd.check(rd.Filtering(MODEL_TWO, missing), complete, particles=20)
@@ -254,6 +309,8 @@ def test_the_check_is_drawn_with_its_numbers(visit, tmp_path):
     page.locator("#check-charts figure").nth(1).locator("summary").click()
     shown = page.locator("#check-charts figure").nth(1).locator("tbody td").all_inner_texts()
     assert [float(text) for text in shown] == pytest.approx(share, abs=1e-3)
+    assert "Checked on 12 complete streams" in page.inner_text("#checked")
+    assert serious(page, axe) == []
 
 
 MODEL_TWO = rd.Poisson([0.5, 0.4])

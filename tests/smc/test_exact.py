@@ -101,7 +101,7 @@ def golden_case(name: str):
 
 
 @each_engine
-@pytest.mark.parametrize("form", ["hawkes", "neural"])
+@pytest.mark.parametrize("form", ["hawkes", "scales", "neural"])
 @pytest.mark.parametrize("sampler", ["thinning", "inversion"])
 @pytest.mark.parametrize("kind", ["filtering", "smoothing"])
 @pytest.mark.parametrize("name", CASES)
@@ -110,6 +110,10 @@ def test_hawkes_posteriors_are_the_exact_ones(name, kind, sampler, form, engine)
     model, mechanism, observed, exact = golden_case(name)
     if form == "neural":
         model = hawkes_as_neural(model)
+    if form == "scales":  # the same process, and one scale that excites nothing
+        parts = [share * model.excitation.detach() for share in (0.3, 0.0, 0.7)]
+        decay = float(model.decay.detach().max())
+        model = Hawkes(model.base.detach(), torch.stack(parts), [decay, 10 * decay, decay])
     proposal = Filtering(model, mechanism) if kind == "filtering" else _random_smoothing(model, mechanism)
     posterior = impute(observed, proposal, particles=400, seed=5, sampler=sampler, engine=engine)
     posterior_is_exact(posterior, model.num_types, exact)

@@ -15,7 +15,7 @@ from retrodict.missingness import Missingness
 from retrodict.models.simulate import simulate
 from retrodict.models.start import StartAtom
 from tests.checks import weights_are_those_of_the_particles
-from tests.conftest import compiled, random_neural_hawkes
+from tests.conftest import compiled, example_model, random_neural_hawkes
 
 pytestmark = compiled
 TYPES = ("0", "1", "2")
@@ -37,6 +37,8 @@ def a_model(kind: str) -> rd.Model:
         return rd.Poisson([1.0, 0.6, 0.8])
     if kind == "hawkes":
         return rd.Hawkes([0.5, 0.3, 0.4], [[0.2, 0.6, 0.1], [0.1, 0.2, 0.5], [0.5, 0.1, 0.1]], [3.0, 2.0, 4.0])
+    if kind == "scales":
+        return example_model("hawkes_scales")
     return random_neural_hawkes(num_types=3, hidden_size=11, seed=2, spread=0.6).float()
 
 
@@ -59,7 +61,7 @@ def a_case(mechanism: Missingness, kind: str, how: str, streams: int = 6, atom: 
 
 
 @pytest.mark.parametrize("how", PROPOSALS)
-@pytest.mark.parametrize("kind", ["poisson", "hawkes", "neural"])
+@pytest.mark.parametrize("kind", ["poisson", "hawkes", "scales", "neural"])
 @pytest.mark.parametrize("name", MECHANISMS)
 def test_log_weights_are_those_of_the_particles(name, kind, how):
     """Each particle's log weight is log p(x, z) + log p_miss - log q(z | x), evaluated by other code."""
@@ -105,6 +107,8 @@ def samples_agree(ours: rd.Posterior, theirs: rd.Posterior) -> list[float]:
         ("after", "hawkes", "mixing", False),
         ("several", "neural", "mixing", True),
         ("several", "poisson", "filtering", True),
+        ("several", "scales", "mixing", True),
+        ("delay", "scales", "smoothing", False),
     ],
 )
 def test_the_native_engine_samples_what_the_reference_samples(name, kind, how, atom):

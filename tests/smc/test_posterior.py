@@ -145,6 +145,19 @@ def test_lagged_guesses_keep_families_where_the_full_ensemble_loses_them(tmp_pat
     assert saved["type"].tolist() == [observed.types[k] for k in posterior.lagged.event_types]
 
 
+@pytest.mark.parametrize("cost", [0.001, 0.3, 10.0])
+def test_a_full_ensemble_of_few_families_is_never_decoded(cost):
+    """At low costs its halves impute nothing, which is no reason to believe the four families of both together."""
+    model, mechanism = rd.Hawkes([0.5, 0.2], [[0.1, 0.9], [0.1, 0.1]], 3.0), rd.ByType([0.5, 0.5])
+    observed, _ = mechanism.censor(rd.simulate(model, 3, end=40.0, seed=1))
+    proposal = rd.Filtering(model, mechanism)
+    thin = rd.impute(observed, proposal, 100, ess_threshold=1.1, resample="multinomial")
+    assert np.nanmean(thin.full.families) < 20
+    decision = thin.decide([cost])[0]
+    assert decision.ensemble == "lagged"
+    np.testing.assert_array_equal(decision.streams.event_times, thin.consensus(cost).event_times)
+
+
 def test_impossible_requests_are_refused():
     proposal = rd.Filtering(rd.Poisson([1.0]), rd.ByType(0.5))
     stream = rd.EventStream([1.0], [0], end=2.0)

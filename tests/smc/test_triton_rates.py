@@ -119,7 +119,7 @@ def test_the_evidence_is_unbiased(name, kind):
 
 @runs_fast
 @pytest.mark.parametrize("kind", UNITS)
-@pytest.mark.parametrize("name", ["outage", "delay", "after", "several"])
+@pytest.mark.parametrize("name", ["windows", "delay", "after", "several"])
 def test_hawkes_posteriors_are_those_of_the_torch_engine(name, kind):
     """Evidence and counts by type, with resampling at nearly every observed event. Level 0.001 each."""
     mechanism = MECHANISMS[name]
@@ -143,6 +143,7 @@ def test_hawkes_posteriors_are_those_of_the_torch_engine(name, kind):
 def test_particles_have_the_law_of_the_torch_engines(name, kind):
     """Counts, times, types and log weights of independent particles, without resampling."""
     observed, proposal = a_case(name, kind, 4)
+    blur = np.random.default_rng(0)  # many weights are equal, up to rounding: particles without events
     samples = [run(ENGINES[e], observed, proposal, Options(2000), s).sample for e, s in (("triton", 1), ("torch", 2))]
     for b in range(len(observed)):
         counts = [r.counts[b].cpu().numpy() for r in samples]
@@ -156,7 +157,8 @@ def test_particles_have_the_law_of_the_torch_engines(name, kind):
             both = both[:, both.sum(0) > 20]
             assert both.shape[1] < 2 or stats.chi2_contingency(both).pvalue > 1e-4
         assert stats.ks_2samp(*times).pvalue > 1e-4
-        assert stats.ks_2samp(*(r.log_weights[b].cpu().numpy() for r in samples)).pvalue > 1e-4
+        logs = [r.log_weights[b].cpu().numpy() for r in samples]
+        assert stats.ks_2samp(*(x + blur.normal(0, 0.01, len(x)) for x in logs)).pvalue > 1e-4
 
 
 @runs_fast

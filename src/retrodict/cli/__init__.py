@@ -24,6 +24,7 @@ from retrodict.errors import RetrodictError
 PANELS = {
     "Main steps": ("describe", "fit", "check", "impute", "evaluate"),
     "Further steps": ("report", "plot", "ask", "smoother", "decode", "score", "fit_incomplete", "learn_missing"),
+    "For other programs": ("serve",),
     "To try things on": ("simulate", "censor", "data", "demo", "doctor"),
 }
 _STYLE: dict[str, Any] = {"rich_markup_mode": "rich", "pretty_exceptions_enable": False}
@@ -113,10 +114,12 @@ def main() -> None:
         signal.signal(signal.SIGTERM, signal.default_int_handler)  # a polite kill is an interrupt
     try:
         app()
-    except SystemExit as end:
-        if end.code == 130 and not common.said:  # between two steps
+    except (SystemExit, KeyboardInterrupt) as end:
+        if isinstance(end, SystemExit) and end.code != 130:
+            raise
+        if not common.said:  # before a command began, or between two steps
             common.err.print("[yellow]interrupted[/]: nothing was begun")
-        raise
+        sys.exit(130)
     except RetrodictError as error:
         text = escape(common.in_options(str(error)))
         common.err.print(f"[bold red]error:[/] {text}", soft_wrap=True, highlight=False)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -11,9 +12,9 @@ from rich.markup import escape
 from rich.table import Table
 
 from retrodict.cli import common
-from retrodict.cli.kept_check import KEPT
+from retrodict.cli.kept_check import KEPT, keep_check
 from retrodict.cli.proposal import Missing, Name, choose_proposal
-from retrodict.errors import RetrodictError, WriteError
+from retrodict.errors import RetrodictError, SuspicionNotice, WriteError
 from retrodict.events.atomic import check_writable
 from retrodict.events.stream_set import StreamSet
 from retrodict.events.suspicion import refuse_unix_time
@@ -56,6 +57,9 @@ def check(
     seconds: Annotated[float | None, typer.Option(help="Impute no more streams after this time.", min=0.0)] = None,
     output: Annotated[Path | None, typer.Option("--output", "-o", help="Also write everything as JSON.")] = None,
     picture: Annotated[Path | None, typer.Option(help="Also draw it: .png, .pdf or .svg.")] = None,
+    keep: Annotated[
+        bool, typer.Option(help="Keep it with the model or smoother: 'impute' repeats it, and its page shows it.")
+    ] = True,
     engine: Annotated[str, typer.Option(help="What runs it: auto, torch, native (see 'retrodict doctor').")] = "auto",
     device: common.Device = "auto",
     seed: common.Seed = 0,
@@ -66,6 +70,7 @@ def check(
 
     Ends with a verdict: what to trust, what not, and what to do. Without --missing a smoother for anything is
     checked with half of the events hidden, and without a smoother only the fit of the model to complete streams is.
+    The check is kept in the folder of the smoother, or of the model, in place of the short one that ended its fit.
 
     [bold]Examples[/]
 
@@ -88,7 +93,7 @@ def check(
     for read in (streams, lost):
         if read is not None:
             refuse_unix_time(read)
-    fitted = _load(model, missing, smoother, filtering, streams.axis.timezone)
+    fitted, folder = _load(model, missing, smoother, filtering, streams.axis.timezone)
     own = fitted.model if isinstance(fitted, Proposal) else fitted
     streams = own.matched(streams)
     scale, units = columns.units_in(streams.axis), columns.unit_of(streams.axis, own.time_unit)
@@ -99,7 +104,12 @@ def check(
             _placed(fitted, device, engine), streams, incomplete=lost, costs=costs, seconds=seconds, seed=seed,
             progress=done, **options,
         )  # fmt: skip
+    result.about["file"] = file.name
     show(result, scale, units)
+    if keep and result.calibration is not None and not result.calibration.hidden.any():
+        common.note("the check is not kept, as nothing was hidden: give streams, or --missing, of which something is")
+    elif keep:
+        keep_check(result, folder)
     if output is not None:
         result.to_json(output)
         common.wrote(output, "all findings, tables and diagrams as numbers")
@@ -145,6 +155,7 @@ def on_dev(
         fitted, how = fitted.given(ByType(_SHARE_HIDDEN)), ", half of the events hidden"
     try:
         with common.notes():
+            warnings.simplefilter("ignore", SuspicionNotice)  # said of the training streams
             result = run(
                 _placed(fitted, device), dev[:_MOST_ON_DEV], seconds=max(_LEAST_SECONDS, _SHARE * took), seed=seed
             )
@@ -159,19 +170,19 @@ def on_dev(
 
 def _load(
     folder: Path, missing: list[str] | None, smoother: str | None, filtering: bool, zone: str | None
-) -> Proposal | Model:
-    """What 'impute' would use; the model alone where nothing says how events go missing."""
+) -> tuple[Proposal | Model, Path]:
+    """What 'impute' would use, and its folder; the model alone where nothing says how events go missing."""
     from retrodict.models.model_folder import load_model
 
     model = load_model(folder)
     if missing is None and smoother is None:
         there = smoothers_of(folder, model)
         if not there:
-            return model
+            return model, folder
         if all(kept.is_for_any for kept in there if kept.problem is None):
             common.note("half of the events are hidden, as --missing does not say which")
             missing = [str(_SHARE_HIDDEN)]
-    return choose_proposal(folder, missing, smoother, filtering, zone)[0]
+    return choose_proposal(folder, missing, smoother, filtering, zone)
 
 
 def _placed(fitted: Proposal | Model, device: str, engine: str = "auto") -> Proposal | Model:

@@ -31,7 +31,9 @@ said: list[str] = []  # of an interrupt
 
 File = Annotated[
     Path,
-    typer.Argument(help="Events: .csv, .parquet, .jsonl, .xes (also .gz), a MEDS folder, EasyTPP .json, old .pkl."),
+    typer.Argument(
+        help="Events: .csv, .parquet, .jsonl, .xes (also .gz), a Parquet or MEDS folder, EasyTPP .json, .pkl."
+    ),
 ]
 Folder = Annotated[Path, typer.Argument(help="Folder that 'retrodict fit' wrote.")]
 Device = Annotated[str, typer.Option(help="auto, cpu or cuda.")]
@@ -80,9 +82,12 @@ class Columns(Options):
         """Read events, showing notices as notes."""
         from retrodict.events.io.read import read_events
 
-        given = self | {side: _bound(self[side]) for side in ("start", "end")} | {"codes": _codes(self["codes"])}
         with notes():
-            return read_events(file, **given)
+            return read_events(file, **self.given())
+
+    def given(self) -> dict[str, Any]:
+        """The arguments of ``read_events``."""
+        return self | {side: _bound(self[side]) for side in ("start", "end")} | {"codes": _codes(self["codes"])}
 
     def units_in(self, axis: TimeAxis) -> float:
         """How many of the axis's units one unit of --unit is; 1 where it was not given."""
@@ -217,7 +222,7 @@ def when_interrupted(kept: Callable[[], str]) -> Iterator[None]:
 
 
 @contextmanager
-def bar(what: str, total: int, unit: str = "streams") -> Iterator[Callable[[int], None]]:
+def bar(what: str, total: int | None, unit: str = "streams") -> Iterator[Callable[[int], None]]:
     """A bar with the time left, on a terminal; what it gives is to be called with the number done."""
     columns = (TextColumn(f"[bold]{what}[/]"), BarColumn(), MofNCompleteColumn(), TextColumn(unit))
     shown = Progress(*columns, TimeRemainingColumn(), TextColumn("left"), console=err, disable=not err.is_terminal)

@@ -18,6 +18,8 @@ Cost = Annotated[float | None, typer.Option(help=_COST)]
 _OUTPUT = "Your table with the imputed events put in."
 Output = Annotated[Path, typer.Option("--output", "-o", help=_OUTPUT)]
 
+_SOME = 5  # expected events, of which it is worth saying that few are imputed
+
 
 def decode(
     draws: Annotated[Path, typer.Argument(help="Folder of draws that 'retrodict impute' wrote.")],
@@ -66,4 +68,9 @@ def write_answer(posterior: Posterior, cost: float | None, columns: common.Colum
         f"{observed.num_events:,} observed and {decoded.num_events:,} imputed events "
         f"({expected:,.1f} expected missing; cost {price / scale:.4g} {units})",
     )
+    if expected >= _SOME and decoded.num_events < expected / 2:
+        common.note(
+            f"few of the {expected:,.0f} expected events are imputed, as the times of the others are hardly known: a "
+            "higher cost (--cost, or the slider of the page) imputes more, and 'retrodict ask' tells their number"
+        )
     return price

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+import warnings
 from pathlib import Path
 from typing import Annotated
 
@@ -11,6 +12,7 @@ import typer
 from rich.table import Table
 
 from retrodict.cli import common
+from retrodict.errors import SuspicionNotice
 from retrodict.events.atomic import check_folder, make_folder
 from retrodict.events.combine import fill
 from retrodict.events.io.write import write_events
@@ -47,12 +49,15 @@ def demo(
     observed, hidden = smoother.missingness.censor(test, seed)
     say(
         f"[bold]1. Hide[/]    every departure of {len(test)} aircraft the model never saw: "
-        f"{hidden.num_events:,} of {test.num_events:,} events are gone"
+        f"{hidden.num_events:,} of {test.num_events:,} events are gone (streams were cut at an arrival, so nothing is "
+        "imputed after the last one)"
     )
     answers: dict[str, StreamSet] = {"predict nothing": hidden.keep(np.zeros(hidden.num_events, bool))}
     answers["median flight before each arrival"] = _median_rule(train, observed)
     runs = {"particle filtering": Filtering(smoother.model, smoother.given_missingness), "particle smoothing": smoother}
+    say("[bold]2. Impute[/]  by two methods (the first time on a machine code is compiled, for half a minute) ...")
     with common.notes():
+        warnings.simplefilter("ignore", SuspicionNotice)  # that streams end at an event, which was said
         for name, proposal in runs.items():
             begin = time.perf_counter()
             posterior = impute(observed, proposal, particles or "auto", seed)

@@ -12,7 +12,7 @@ from rich.table import Table
 
 from retrodict.cli import common
 from retrodict.cli.draws import beside, decoded, in_unit
-from retrodict.errors import DataError
+from retrodict.cli.truth import only_missing
 from retrodict.events.atomic import check_writable, write_json
 from retrodict.events.results import marks
 from retrodict.events.stream_set import StreamSet
@@ -61,7 +61,8 @@ def evaluate(
     refuse_dates_and_numbers(actual, table)
     known, table = in_unit(decoded(beside(imputed)), table, columns["unit"])
     actual, guess = on_axis_of(table, actual), _only_imputed(table)
-    actual = _only_missing(actual, table, imputed.name)
+    if "imputed" in table.columns:
+        actual = only_missing(actual, table.keep(~marks(table.columns["imputed"])), imputed.name)
     columns["unit"] = known.unit
     units = columns.unit_of(table.axis)
     gap = half_a_gap(table, table.num_events - guess.num_events + actual.num_events)  # impute's default cost
@@ -108,34 +109,6 @@ def evaluate(
 def _only_imputed(streams: StreamSet) -> StreamSet:
     column = streams.columns.get("imputed")
     return streams if column is None else streams.keep(marks(column))
-
-
-def _only_missing(truth: StreamSet, table: StreamSet, name: str) -> StreamSet:
-    """The truth without the events that the imputed table has as observed, if it is the whole truth.
-
-    It is where it has most of the observed events of its streams; fewer are events that happened at the same time.
-    """
-    from retrodict.evaluate.matching import found_among
-
-    column = table.columns.get("imputed")
-    if column is None:
-        return truth
-    known = set(truth.ids)
-    of_truth = np.array([each in known for each in table.ids], dtype=bool)
-    seen = table.keep(~marks(column) & of_truth[table.stream_of_event])
-    found = found_among(truth, seen)
-    number, total = int(found.sum()), truth.num_events
-    if not number:
-        return truth
-    stand = f"{number:,} of these {total:,} events stand in {name} as observed"
-    if 2 * number <= seen.num_events:
-        common.note(f"{stand}, too (same stream, time and type); all {total:,} are scored")
-        return truth
-    if number == total:
-        remedy = "give the events that were hidden, or the whole truth"
-        raise DataError(f"{stand}, so that none is left to score", remedy=remedy)
-    common.note(f"{stand}; the other {total - number:,} are scored")
-    return truth.keep(~found)
 
 
 def _transport(report: dict, units: str) -> Table:

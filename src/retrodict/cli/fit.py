@@ -10,7 +10,7 @@ import typer
 from retrodict.cli import common
 from retrodict.cli import fit_jobs as jobs
 from retrodict.cli.check import on_dev
-from retrodict.cli.training import Dev, From, Hidden, LearnFrom, Mixing, Output, Training
+from retrodict.cli.training import Dev, From, Hidden, LearnFrom, Mixing, Output, Scales, Training
 from retrodict.errors import ModelError
 from retrodict.events.atomic import check_folder
 from retrodict.events.lock import lock_folder
@@ -33,6 +33,7 @@ def fit(
     dev: Dev = None,
     model: ModelKind = Kind("neural-hawkes"),  # noqa: B008
     hidden: Hidden = None,
+    scales: Scales = None,
     missing: Missing = None,
     mixing: Mixing = None,
     learn_from: From = LearnFrom("model"),  # noqa: B008
@@ -54,6 +55,8 @@ def fit(
 
       retrodict fit trips.parquet -m outages.yaml -o model/
 
+      retrodict fit log.csv --model hawkes --scales auto -o model/
+
       retrodict fit train.csv --dev dev.csv --stream driver --time when --type what --hidden 128 -o model/
     """
     asked = {"--missing": missing, "--mixing": mixing is not None, "--learn-from": learn_from != "model"}
@@ -61,7 +64,7 @@ def fit(
         if given and model_only:
             raise ModelError(f"{option} is for the smoother: leave out one of {option} and --model-only.")
     training.check()
-    make = jobs.maker(model.name, hidden)
+    make = jobs.maker(model.name, hidden, scales)
     check_folder(output)
     train, dev_streams = jobs.read(columns, file, dev)
     smoother = None

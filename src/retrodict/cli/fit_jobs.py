@@ -20,7 +20,7 @@ from retrodict.missingness.anything import Anything
 from retrodict.missingness.base import Missingness
 from retrodict.missingness.spec import parse_missing
 from retrodict.missingness.words import in_words
-from retrodict.models import MODELS, Model, NeuralHawkes
+from retrodict.models import MODELS, Hawkes, Model, NeuralHawkes
 from retrodict.proposals import Smoothing
 from retrodict.proposals.proposal_folder import load_proposal
 from retrodict.proposals.smoothers import claim, place_for, smoothers_of
@@ -31,8 +31,15 @@ _GO_ON = "the same command goes on after the last whole epoch"
 _ROUNDS = 30  # of EM, for a mechanism
 
 
-def maker(kind: str, hidden: int | None) -> Maker:
-    """A function that makes a model of this kind for training streams, with ``hidden`` cells."""
+def maker(kind: str, hidden: int | None, scales: str | None = None) -> Maker:
+    """A function that makes a model of this kind for training streams, with ``hidden`` cells or ``scales`` of time."""
+    if scales is not None:
+        if kind != Hawkes.kind:
+            raise ModelError(f"--scales is for Hawkes models, not for a {kind.replace('_', '-')} model.")
+        if scales != "auto" and not (scales.isdecimal() and int(scales) > 0):
+            raise ModelError(f'--scales must be "auto" or a number of at least 1, but is {scales!r}.')
+        if hidden is None:
+            return partial(Hawkes.from_streams, scales="auto" if scales == "auto" else int(scales))
     if hidden is None:
         return MODELS[kind].from_streams
     if kind != NeuralHawkes.kind:
@@ -209,6 +216,9 @@ def learn_mechanism(
 
 
 def _effort(record: Mapping[str, Any]) -> str:
+    if "nats_below_maximum" in record:
+        below, scales = record["nats_below_maximum"], len(record["decays"])
+        return f"{scales} time scales, at most {below:.0e} nats per event below the maximum, {record['seconds']:g} s"
     text = f"best epoch {record['best_epoch']} of {record['epochs']}, {record['seconds']:g} s"
     if record.get("ended") == "time was up":
         return f"{text}; stopped by --seconds, {_GO_ON}"

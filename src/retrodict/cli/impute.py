@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -11,10 +12,12 @@ import typer
 from retrodict.cli import common
 from retrodict.cli.decode import Cost, Output, price_of, write_answer
 from retrodict.cli.draws import beside, keep_decoded
+from retrodict.cli.impute_chunks import Choices, Chunking, impute_chunks, read_or_chunk, refuse_whole
 from retrodict.cli.kept_check import repeat_verdict
 from retrodict.cli.proposal import Missing, Name, choose_proposal
 from retrodict.cli.rates import show_sensitivity
 from retrodict.cli.report import check_page, write_page
+from retrodict.cli.truth import truth_of
 from retrodict.errors import ModelError, SuspicionNotice
 from retrodict.events.atomic import check_folder
 from retrodict.events.io.write import check_output, check_times
@@ -23,11 +26,11 @@ from retrodict.events.suspicion import refuse_unix_time
 from retrodict.models.device import find_device
 from retrodict.smc.engines import place
 from retrodict.smc.impute import impute as run
-from retrodict.smc.options import Options
+from retrodict.smc.options import MOST_EVENTS, Options
 from retrodict.smc.posterior import Posterior
 from retrodict.smc.posterior_folder import FILES, save_posterior
 
-_SAMPLING = "Sampling"
+_SAMPLING, _MANY = "Sampling", "Many streams"
 
 
 def impute(
@@ -58,11 +61,14 @@ def impute(
         ),
     ] = None,
     max_events: Annotated[
-        int,
+        int | None,
         typer.Option(
-            help="The most missing events that one guess of a stream may have.", min=1, rich_help_panel=_SAMPLING
+            help="The most missing events that one guess of a stream may have; by default 100,000, or ten times the "
+            "observed ones of the longest stream.",
+            min=1,
+            rich_help_panel=_SAMPLING,
         ),
-    ] = 100_000,
+    ] = None,
     sensitivity: Annotated[
         bool, typer.Option("--sensitivity", help="Also show what half and twice the odds of missing would change.")
     ] = False,
@@ -78,8 +84,34 @@ def impute(
     draws: Annotated[
         Path | None, typer.Option(help="Folder where the draws go; by default beside the output, OUTPUT.draws.")
     ] = None,
+    no_draws: Annotated[bool, typer.Option("--no-draws", help="Keep no draws.")] = False,
     report: Annotated[
         Path | None, typer.Option(help="Also make a page to look at the streams with: one .html file.")
+    ] = None,
+    truth: Annotated[
+        Path | None, typer.Option(help="For the page: events that are really missing, where they are known.")
+    ] = None,
+    resume: Annotated[
+        bool | None,
+        typer.Option(
+            "--resume/--restart", help="Go on with a run that was not finished, or drop it.", rich_help_panel=_MANY
+        ),
+    ] = None,
+    chunk_streams: Annotated[
+        int | None,
+        typer.Option(
+            help="Streams to work on at a time; by default all, or 10,000 where there are many; 0 for all.",
+            min=0,
+            rich_help_panel=_MANY,
+        ),
+    ] = None,
+    cluster: Annotated[
+        str | None,
+        typer.Option(help="Address of a Ray cluster to work on, or 'local' for all CPUs here.", rich_help_panel=_MANY),
+    ] = None,
+    workers: Annotated[
+        int | None,
+        typer.Option(help="Processes of the cluster; by default one for each CPU (GPU).", min=1, rich_help_panel=_MANY),
     ] = None,
     seed: common.Seed = 0,
     *,
@@ -93,6 +125,10 @@ def impute(
     [bold]decode[/] and [bold]ask[/] need. Which smoother is used follows from --missing: the one that was trained for
     it, else the one for anything.
 
+    More than 20,000 streams, or 1,000,000 rows, are worked on in chunks, in bounded memory: if the run is interrupted
+    or killed, or the disk is full, --resume does what is missing. A folder of Parquet files is read as one table, and
+    written as one where the output has no suffix.
+
     [bold]Examples[/]
 
       retrodict impute model/ incomplete.csv --stream driver --time when --type what -o imputed.csv
@@ -104,29 +140,46 @@ def impute(
     from retrodict.evaluate.sensitivity import check_odds
     from retrodict.evaluate.sensitivity import sensitivity as compare
 
+    if no_draws and draws is not None:
+        raise ModelError("--draws says where the draws go, and --no-draws that there are none. Give one of the two.")
     draws = draws or beside(output)
     common.refuse_unless_positive(cost, "--cost")
     written: dict[str, Path | list[Path] | None] = {
         "--output": output,
-        "--draws": [draws, *(draws / n for n in FILES)],
+        "--draws": None if no_draws else [draws, *(draws / n for n in FILES)],
         "--report": report,
     }
-    common.refuse_overwriting(file, outputs=written)
-    check_output(output)
+    common.refuse_overwriting(file, truth, outputs=written)
+    chunking = Chunking(chunk_streams, resume, cluster, workers)
+    chunking.check()
+    if not chunking.goes_on(output):
+        check_output(output)
     check_page(report)
-    check_folder(draws)
-    smc = Options.of(particles or 1, resample, 0.5, None, None, max_events)
-    find_device(device)
-    observed = columns.read(file)
+    if truth is not None and report is None:
+        raise ModelError("--truth is shown on the page. Give --report, too, or score it with 'retrodict evaluate'.")
+    if not no_draws:
+        check_folder(draws)
+    smc = Options.of(particles or 1, resample, 0.5, None, None, max_events or MOST_EVENTS)
+    if cluster is None:
+        find_device(device)
+    options: dict[str, Any] = {"particles": particles or "auto", "seed": seed, "resample": resample, "engine": engine}
+    options |= {"islands": islands, "max_events": max_events}
+    kind, observed = read_or_chunk(file, columns, chunking, output, particles, whole=report is not None or sensitivity)
+    if observed is None:
+        refuse_whole(report, sensitivity)
+        chosen = partial(choose_proposal, model, missing, smoother, filtering)
+        wanted = None if no_draws else draws
+        typed = [*(missing or []), str(smoother), str(filtering)]
+        how = Choices(chosen, typed, model, device, smc, options, cost)
+        return impute_chunks(file, kind, columns, chunking, how, output, wanted)
     check_times(observed, output)
     refuse_unix_time(observed)
     refuse_results(observed)
     proposal, folder = choose_proposal(model, missing, smoother, filtering, observed.axis.timezone)
+    known = truth_of(truth, columns, observed, proposal.model)
     checked = repeat_verdict(proposal.model, folder, model)
     if sensitivity:
         check_odds(proposal)
-    options: dict[str, Any] = {"particles": particles or "auto", "seed": seed, "resample": resample, "engine": engine}
-    options |= {"islands": islands, "max_events": max_events}
     proposal = place(proposal, device, engine, smc)
     kept = [f"nothing was written, and {output} is as it was: run the same command again"]
     with common.when_interrupted(lambda: kept[-1]):
@@ -135,17 +188,20 @@ def impute(
         _judge(posterior)
         posterior.about |= {"command": common.command_line(), "file": file.name, "check": checked}
         keep_decoded(posterior, price_of(posterior, cost, columns), columns)
-        with common.bar("write draws", len(posterior)) as done:
-            save_posterior(posterior, draws, columns["unit"], done)
-        common.wrote(draws, f"{posterior.num_particles:,} weighted draws of each of {len(posterior):,} streams")
-        given = "" if cost is None else f" --cost {cost:g}"
-        kept.append(f"the draws are kept in {draws}: go on with 'retrodict decode {draws}{given} -o {output}'")
+        if not no_draws:
+            with common.bar("write draws", len(posterior)) as done:
+                save_posterior(posterior, draws, columns["unit"], done)
+            common.wrote(draws, f"{posterior.num_particles:,} weighted draws of each of {len(posterior):,} streams")
+            given = "" if cost is None else f" --cost {cost:g}"
+            kept.append(f"the draws are kept in {draws}: go on with 'retrodict decode {draws}{given} -o {output}'")
         price = write_answer(posterior, cost, columns, output)
         if report is not None:
-            kept.append(f"{output} is written: go on with 'retrodict report {draws} -o {report}'")
-            write_page(posterior, report, cost=price)
+            kept.append(
+                f"{output} is written" + ("" if no_draws else f": go on with 'retrodict report {draws} -o {report}'")
+            )
+            write_page(posterior, report, cost=price, truth=known)
         if sensitivity:
-            kept.append(f"{output} and {draws} are written; only what hangs on the missing rates was not found out")
+            kept.append(f"{output} is written; only what hangs on the missing rates was not found out")
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore", SuspicionNotice)  # the data are the same, and so are the notes
                 found = compare(observed, proposal, price, posterior=posterior, **options)

@@ -1,16 +1,34 @@
-"""The check that ended a fit, kept with the model: repeated where the model is used, and shown on the page."""
+"""The newest check of a model or smoother, kept in its folder: repeated where it is used, and shown on the page."""
 
 from __future__ import annotations
 
+import errno
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from retrodict.cli import common
+from retrodict.errors import WriteError
 from retrodict.events.plain import read_json
 from retrodict.models import Model
 from retrodict.report.check_tables import clean_check
 
+if TYPE_CHECKING:
+    from retrodict.evaluate.check import Check
+
+_FULL = (errno.ENOSPC, errno.EFBIG, errno.EIO)  # of the disk: no matter of what may be written here
 KEPT = "check.json"  # in the folder of the model or smoother that was checked
+
+
+def keep_check(result: Check, folder: Path) -> None:
+    """Keep a check that was asked for in place of the one that is there, and say so; a note where one may not."""
+    try:
+        result.to_json(folder / KEPT)
+    except WriteError as error:
+        if getattr(error.__cause__, "errno", None) in _FULL:
+            raise
+        common.note(f"the check is not kept, and 'impute' will not repeat it: {error}")
+        return
+    common.wrote(folder / KEPT, "the check, which 'impute' repeats and its page shows (--no-keep: do not keep it)")
 
 
 def repeat_verdict(model: Model, *folders: Path) -> dict[str, Any] | None:
@@ -21,6 +39,14 @@ def repeat_verdict(model: Model, *folders: Path) -> dict[str, Any] | None:
         except (OSError, ValueError):
             continue
         if kept["about"].get("model") == model.digest():
-            common.note(f"the check after fitting said: {kept['verdict']}")
+            common.note(f"the check {_which(kept['about'])} said: {kept['verdict']}")
             return kept
     return None
+
+
+def _which(about: dict[str, Any]) -> str:
+    """Where the check is from: a fit, or a file that was checked by, and what was hidden of it."""
+    if not about.get("file"):
+        return "after fitting"
+    hidden = f" ({about['missing']} hidden)" if about.get("missing") else ""
+    return f"on {about['file']}{hidden}"

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from retrodict.cli import common
-from retrodict.cli.report import Truth, read_truth
+from retrodict.cli.truth import Truth, read_truth
 from retrodict.errors import DataError
 from retrodict.events.atomic import check_writable
 from retrodict.events.stream_set import describe_types

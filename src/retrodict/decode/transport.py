@@ -104,9 +104,12 @@ def _pair_distances(a: list[EventStream], b: list[EventStream], pairs: Ints, cos
 # --- what comes in -----------------------------------------------------------------------------------------
 
 
+_LARGEST = 1e300  # a cost; sums of larger ones overflow
+
+
 def as_cost(cost: CostLike) -> Cost:
     """One number C stands for C_insert = C_delete = C; a pair is (C_insert, C_delete)."""
-    if isinstance(cost, float) and 0 < cost < np.inf:
+    if isinstance(cost, float) and 0 < cost <= _LARGEST:
         return Cost(float(cost), float(cost))
     try:
         values = np.asarray(cost, dtype=np.float64)
@@ -122,6 +125,8 @@ def as_cost(cost: CostLike) -> Cost:
             f"costs must be finite and not negative, but are insert={insert:g}, delete={delete:g}",
             remedy="pass the time that an event may be moved for the price of one insertion or deletion",
         )
+    if max(insert, delete) > _LARGEST:
+        raise DataError(f"a cost of {max(insert, delete):g} is too large", remedy=f"pass at most {_LARGEST:g}")
     if insert + delete == 0:
         raise DataError("both costs are zero, so that every prediction would be perfect", remedy="pass a positive cost")
     return Cost(insert, delete)

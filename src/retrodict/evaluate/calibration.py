@@ -24,9 +24,11 @@ from retrodict.smc.posterior import Posterior
 
 PART = "imputation"
 COVERAGE, RELIABILITY, DISTANCE = "90 % intervals that hold the truth", "probability, more than true", "distance"
+WIDE = "90 % intervals with the truth well inside"
 SPREAD, FAMILIES = "spread of the ranks", "streams with few independent guesses"
 SCOPES = ("all hidden events", "first half", "second half", "by type")  # columns of ``ranks``
 _COUNTS, _COUNTS_BY_TYPE, _RANKS, _COVERAGE, _PROBABILITY, _DISTANCE = 0.05, 0.1, 0.15, 0.1, 0.05, 0.05
+_WIDE = 0.05  # at most 95 % of the true times between the ends of their 90 % intervals, ends left out
 _FEWEST = 10.0  # events of a type, expected or hidden, for a finding about it
 _FEWEST_ALIGNED = 20.0  # imputed events for a finding about intervals and probabilities
 
@@ -37,11 +39,12 @@ class Calibration:
 
     ``hidden``, ``expected`` and ``variance`` [N, K + 1]: events by type and, last, in all; how many there were, and
     mean and variance of their number in the posterior. ``ranks`` [N, K + 3]: of the number hidden in all, in the first
-    half, in the second, and of each type, uniform on [0, 1] if all is well. ``aligned``, ``covered`` [N]: imputed
-    events aligned to a true one, and how many of their intervals hold it. ``probability``, ``found`` and ``owner``
-    [E]: of each imputed event, whether it is aligned to a true one, and its stream. ``distance`` and ``constant``
-    [N, C]: to the truth, of the consensus and of that of a process of constant rates. ``families`` [N], ``possible``
-    [N]: see ``effective_families``, and whether the model gives what was observed any probability.
+    half, in the second, and of each type, uniform on [0, 1] if all is well. ``aligned``, ``covered``, ``inside`` [N]:
+    imputed events aligned to a true one, how many of their intervals hold it, and how many hold it other than at an end
+    (at most 90 % for any exact posterior, also where a time is certain). ``probability``, ``found`` and ``owner`` [E]:
+    of each imputed event, whether it is aligned to a true one, and its stream. ``distance`` and ``constant`` [N, C]: to
+    the truth, of the consensus and of that of a process of constant rates. ``families`` [N], ``possible`` [N]: see
+    ``effective_families``, and whether the model gives what was observed any probability.
     """
 
     hidden: NDArray[np.int64]
@@ -50,6 +53,7 @@ class Calibration:
     ranks: NDArray[np.float64]
     aligned: NDArray[np.int64]
     covered: NDArray[np.int64]
+    inside: NDArray[np.int64]
     probability: NDArray[np.float64]
     found: NDArray[np.bool_]
     owner: NDArray[np.int64]
@@ -79,7 +83,7 @@ class Calibration:
         return self.ranks[:, 3:], weights
 
     def findings(self, types: Sequence[str], costs: Sequence[float]) -> list[Finding]:
-        """Everything that can raise an alarm; the middle cost is that of coverage and probabilities."""
+        """Everything that can raise an alarm or a remark; the middle cost is that of coverage and probabilities."""
         total = self.hidden[:, -1]
         excess, imputed = self.expected - self.hidden, self.by_stream(np.ones(len(self.owner)))
         nothing = total[:, None] * np.asarray(costs)
@@ -105,6 +109,9 @@ class Calibration:
             *(finding for number in range(len(SCOPES)) for finding in self._rank_findings(number)),
             mean_finding(PART, COVERAGE, self.covered, self.aligned, expected=INTERVAL_LEVEL, tolerance=_COVERAGE,
                          side=-1, least=INTERVAL_LEVEL * (1 - INTERVAL_LEVEL) * self.aligned, fewest=_FEWEST_ALIGNED),
+            mean_finding(PART, WIDE, self.inside, self.aligned, expected=INTERVAL_LEVEL, tolerance=_WIDE, side=1,
+                         least=INTERVAL_LEVEL * (1 - INTERVAL_LEVEL) * self.aligned, fewest=_FEWEST_ALIGNED,
+                         harmless=True),
             mean_finding(PART, RELIABILITY, self.by_stream(self.probability - self.found), imputed,
                          tolerance=_PROBABILITY, fewest=_FEWEST_ALIGNED,
                          least=self.by_stream(self.probability * (1 - self.probability))),
@@ -164,6 +171,7 @@ def calibrate(
         ranks=rank_among(weights, guess, actual, posterior.diagnostics.final_ess[:, None], draws),
         aligned=by_stream(~np.isnan(when)),
         covered=by_stream((low <= when) & (when <= high)),
+        inside=by_stream((low < when) & (when < high)),
         probability=probability,
         found=~np.isnan(when),
         owner=best.stream_of_event,

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from retrodict.decode.transport import as_cost
-from retrodict.errors import DataError, DataNotice, ModelError
+from retrodict.errors import DataError, DataNotice, ModelError, SuspicionNotice
 from retrodict.evaluate.calibration import Calibration, calibrate
 from retrodict.evaluate.findings import Finding, raise_alarms
 from retrodict.evaluate.goodness import Goodness, goodness, swapped_types
@@ -31,8 +31,10 @@ from retrodict.evaluate.verdict import Evidence, give_verdict
 from retrodict.events.atomic import write_text
 from retrodict.events.gaps import half_a_gap
 from retrodict.events.stream_set import StreamSet
+from retrodict.events.suspicion import warn_of
 from retrodict.missingness.base import Missingness
 from retrodict.missingness.conflicts import UNTOUCHED, misses_all
+from retrodict.missingness.words import in_words
 from retrodict.models.base import Model
 from retrodict.models.poisson import Poisson
 from retrodict.proposals import Filtering
@@ -133,6 +135,7 @@ def check(
         as_cost(cost)
     if incomplete is not None and not isinstance(fitted, Proposal):
         raise ModelError("how events go missing is not known, so incomplete streams say nothing. Give a proposal.")
+    warn_of(complete)
     fit = goodness(model, complete)
     about = {"streams": len(complete), "events": complete.num_events, "model": model.digest(), "seed": seed}
     calibration, observed = None, None
@@ -143,7 +146,8 @@ def check(
         ):
             warnings.warn(UNTOUCHED, DataNotice, stacklevel=2)
         calibration, prices, M = _hide_and_impute(fitted, complete, costs, seconds, seed, progress, options)
-        about |= {"proposal": fitted.kind, "particles": M, "imputed_streams": len(calibration.hidden)}
+        about |= {"missing": in_words(fitted.missingness), "proposal": fitted.kind, "particles": M}
+        about["imputed_streams"] = len(calibration.hidden)
         if incomplete is not None:
             observed = compare_observed(model, fitted.missingness, incomplete, seed=seed)
             about["incomplete_streams"] = len(incomplete)
@@ -180,6 +184,7 @@ def _hide_and_impute(
         observed, hidden = proposal.missingness.censor(group, seed=seed + 1)
         with warnings.catch_warnings():
             warnings.filterwarnings("ignore", UNTOUCHED)  # of this group alone
+            warnings.simplefilter("ignore", SuspicionNotice)  # said once, of all streams
             posterior = impute(observed, proposal, seed=seed, **options)
             baseline = impute(observed, constant, particles=50, seed=seed)
         parts.append(calibrate(posterior, baseline, hidden, prices, seed, done))

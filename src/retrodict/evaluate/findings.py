@@ -3,7 +3,8 @@
 A model that was learned is never exactly right, and enough streams would show it. So each finding has a *tolerance*:
 the null hypothesis is that the deviation is within it, and the p-value is that of a deviation beyond it. Streams are
 the independent units: standard errors come from sums over streams, never from events. Holm's method bounds the
-probability of any false alarm by ``LEVEL`` over all findings of a check.
+probability of any false alarm by ``LEVEL`` over all findings of a check. What does no harm, such as intervals that are
+wider than they need be, is a remark where it would be an alarm, and is in the same bound.
 """
 
 from __future__ import annotations
@@ -23,7 +24,8 @@ class Finding:
     """One quantity of a check: ``value`` +- ``error``, where ``expected`` +- ``tolerance`` is fine.
 
     ``side`` 1 or -1: only values above, or below, are not. ``part`` is what it speaks of: the model, the imputation, or
-    the observed streams. ``of`` names the type that deviates most, where types were looked at one by one.
+    the observed streams. ``of`` names the type that deviates most, where types were looked at one by one. A
+    ``harmless`` finding that is surely not fine is a ``remark``, any other an ``alarm``.
     """
 
     part: str
@@ -36,6 +38,8 @@ class Finding:
     side: int = 0
     of: str | None = None
     alarm: bool = False
+    harmless: bool = False
+    remark: bool = False
 
     @property
     def fine(self) -> str:
@@ -48,6 +52,8 @@ class Finding:
         """What to think of the value, in words; "within chance" is outside of what is fine, but not surely."""
         if self.alarm:
             return "ALARM"
+        if self.remark:
+            return "remark"
         if self.value != self.value:
             return "too few to tell"
         off = self.value - self.expected
@@ -57,7 +63,7 @@ class Finding:
 
 def mean_finding(
     part: str, name: str, rows: ArrayLike, per: ArrayLike | None = None, *, expected: float = 0.0, tolerance: float,
-    side: int = 0, least: ArrayLike = 0.0, fewest: float = 0.0, of: str | None = None,
+    side: int = 0, least: ArrayLike = 0.0, fewest: float = 0.0, of: str | None = None, harmless: bool = False,
 ) -> Finding:  # fmt: skip
     """A ratio of sums over N streams, Σ ``rows`` / Σ ``per`` (a mean without ``per``), against ``expected``.
 
@@ -68,7 +74,7 @@ def mean_finding(
     x = np.asarray(rows, dtype=np.float64)
     y = np.ones(len(x)) if per is None else np.asarray(per, dtype=np.float64)
     if len(x) < 2 or not y.sum():
-        return Finding(part, name, float("nan"), expected, float("nan"), tolerance, 1.0, side, of)
+        return Finding(part, name, float("nan"), expected, float("nan"), tolerance, 1.0, side, of, harmless=harmless)
     value = x.sum() / y.sum()
     known = float(np.broadcast_to(np.asarray(least, dtype=np.float64), x.shape).sum())
     squares = max(float(((x - value * y) ** 2).sum()), known)
@@ -79,7 +85,7 @@ def mean_finding(
         p_value = 1.0
     else:
         p_value = 0.0 if error == 0 else float(stats.t.sf(beyond / error, len(x) - 1)) * (2 if side == 0 else 1)
-    return Finding(part, name, float(value), expected, error, tolerance, min(p_value, 1.0), side, of)
+    return Finding(part, name, float(value), expected, error, tolerance, min(p_value, 1.0), side, of, harmless=harmless)
 
 
 def distance_finding(part: str, name: str, uniform: NDArray[np.float64], *, tolerance: float) -> Finding:
@@ -111,11 +117,11 @@ def worst(findings: Sequence[Finding]) -> list[Finding]:
 
 
 def raise_alarms(findings: Sequence[Finding], level: float = LEVEL) -> list[Finding]:
-    """The findings with alarms by Holm's method, at a familywise level."""
+    """The findings with alarms and remarks by Holm's method, at a familywise level."""
     order = sorted(range(len(findings)), key=lambda i: findings[i].p_value)
     marked = list(findings)
     for done, i in enumerate(order):
         if findings[i].p_value > level / (len(order) - done):
             break
-        marked[i] = replace(findings[i], alarm=True)
+        marked[i] = replace(findings[i], alarm=not findings[i].harmless, remark=findings[i].harmless)
     return marked

@@ -16,6 +16,7 @@ from retrodict.evaluate.observed import Observed
 from retrodict.smc.diagnostics import FEW
 
 _FEW_STREAMS, _FEW_EVENTS = 20, 20
+_TOO_WIDE = "Intervals are wider than they need be: times are known better than the intervals say."
 
 
 @dataclass(frozen=True)
@@ -55,28 +56,40 @@ class Evidence:
         return any(f.name.startswith(("expected", "centre")) for f in self.alarms(imputation.PART))
 
     @property
+    def compared(self) -> int:
+        """With how many streams imputed events were compared; none where nothing was hidden."""
+        c = self.calibration
+        return len(c.hidden) if c is not None and c.hidden.any() else 0
+
+    @property
     def has_few_families(self) -> bool:
         """Whether most streams' particles are too much alike somewhere."""
         return self.calibration is not None and float(np.median(self.calibration.families)) < FEW
 
 
 def give_verdict(evidence: Evidence) -> str:
-    """Two sentences: what was found, and what to do."""
+    """Two sentences: what was found, and what to do; a third where intervals are wider than they need be."""
+    is_wide = any(f.remark and f.name == imputation.WIDE for f in evidence.findings)
+    said = is_wide and not evidence.alarms(imputation.PART)
+    return _two_sentences(evidence) + (f" {_TOO_WIDE}" if said else "")
+
+
+def _two_sentences(evidence: Evidence) -> str:
     if not any(f.alarm for f in evidence.findings):
         return _nothing_found(evidence)
     wrong = evidence.alarms(imputation.PART) + evidence.alarms(observed.PART)
     if wrong:
         first = f"Do not trust what is imputed: {_in_words(wrong[0])}."
-    elif evidence.calibration is not None and not evidence.does_not_fit:
+    elif evidence.compared and not evidence.does_not_fit:
         first = (
-            f"What is imputed agrees with the truth on {len(evidence.calibration.hidden)} streams like these, but do "
+            f"What is imputed agrees with the truth on {evidence.compared} streams like these, but do "
             f"not trust it elsewhere: {_in_words(evidence.alarms(goodness.PART)[0])}."
         )
-    elif evidence.calibration is None:
+    elif not evidence.compared:
         first = f"Do not trust what this model would impute: {_in_words(evidence.alarms(goodness.PART)[0])}."
     else:
         first = (
-            f"Trust what is imputed with care: it agrees with the truth on {len(evidence.calibration.hidden)} streams, "
+            f"Trust what is imputed with care: it agrees with the truth on {evidence.compared} streams, "
             f"but {_in_words(evidence.alarms(goodness.PART)[0])}."
         )
     return f"{first} {_cause(evidence)}"

@@ -17,11 +17,13 @@ import shutil
 import socket
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from contextvars import ContextVar
 from pathlib import Path
 from typing import Any, BinaryIO
 
 from retrodict.errors import WriteError
 
+_later: ContextVar[bool] = ContextVar("later", default=False)
 _HOST = re.sub(r"[^A-Za-z0-9-]", "-", socket.gethostname())[:40]
 
 
@@ -34,7 +36,7 @@ def atomic_file(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
     target = Path(os.path.realpath(path))  # a link stays a link: its target is replaced
     if target.is_dir():
         raise WriteError("cannot write: this is a folder", file=path, remedy="give the path of a file")
-    temporary = target.with_name(f".{target.name[:150]}.{_HOST}.{os.getpid()}.{secrets.token_hex(6)}.tmp")
+    temporary = _aside(target)
     try:
         file = open_new(temporary)
     except OSError as error:
@@ -44,7 +46,8 @@ def atomic_file(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
         with file:
             yield file
             file.flush()
-            os.fsync(file.fileno())
+            if not _later.get():
+                os.fsync(file.fileno())
         if target.exists():  # the new file gets the old one's permissions
             os.chmod(temporary, target.stat().st_mode & 0o777)
         os.replace(temporary, target)
@@ -56,9 +59,33 @@ def atomic_file(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
         with suppress(OSError):
             temporary.unlink(missing_ok=True)
     with suppress(OSError):  # some file systems cannot sync a folder; the file itself is safe
-        _sync_folder(target.parent)
+        if not _later.get():
+            _sync_folder(target.parent)
     with suppress(OSError):
-        _remove_stale(target)
+        remove_stale(target)
+
+
+@contextmanager
+def synced_later() -> Iterator[None]:
+    """Within the block, files are not forced to the disk: for files whose digests are checked before they are used.
+
+    Nothing is lost if the process is killed. If the machine fails, such a file may be empty.
+    """
+    token = _later.set(True)
+    try:
+        yield
+    finally:
+        _later.reset(token)
+
+
+def sync_tree(path: Path) -> None:
+    """Force all files of a folder to the disk."""
+    for folder, _, files in os.walk(path):
+        for name in files:
+            with open(os.path.join(folder, name), "r+b") as file:  # Windows syncs only what may be written
+                os.fsync(file.fileno())
+        with suppress(OSError):
+            _sync_folder(Path(folder))
 
 
 def check_writable(*paths: str | os.PathLike[str] | None) -> None:
@@ -130,7 +157,20 @@ def is_running(pid: int) -> bool:
     return True
 
 
-def _remove_stale(target: Path) -> None:
+def remove_folder(path: Path) -> None:
+    """Remove a folder: all of it, or, if the process is killed on the way, from its place."""
+    aside = _aside(path)
+    with suppress(FileNotFoundError):
+        os.rename(path, aside)
+        shutil.rmtree(aside, ignore_errors=True)
+
+
+def _aside(target: Path) -> Path:
+    """A name for what is beside the target for a while."""
+    return target.with_name(f".{target.name[:150]}.{_HOST}.{os.getpid()}.{secrets.token_hex(6)}.tmp")
+
+
+def remove_stale(target: Path) -> None:
     """Remove temporary files and folders for ``target`` that processes of this machine left when they were killed."""
     pattern = re.compile(re.escape(f".{target.name[:150]}.{_HOST}.") + r"(\d+)\.[0-9a-f]{12}\.tmp")
     for entry in os.scandir(target.parent):
@@ -152,14 +192,11 @@ def atomic_folder(path: str | os.PathLike[str]) -> Iterator[Path]:
     """A temporary folder beside ``path``, which must be new or empty, and takes its place when the block ends well."""
     check_new_folder(path)
     target = Path(os.path.realpath(path))
-    temporary = target.with_name(f".{target.name[:150]}.{_HOST}.{os.getpid()}.{secrets.token_hex(6)}.tmp")
+    temporary = _aside(target)
     try:
         temporary.mkdir()
         yield temporary
-        for folder, _, files in os.walk(temporary):
-            for name in files:
-                with open(os.path.join(folder, name), "r+b") as file:  # Windows syncs only what may be written
-                    os.fsync(file.fileno())
+        sync_tree(temporary)
         _replace_folder(temporary, target)
     except OSError as error:
         remedy = "check that there is space on the disk and that you may write there, then write again"
@@ -171,7 +208,7 @@ def atomic_folder(path: str | os.PathLike[str]) -> Iterator[Path]:
     with suppress(OSError):
         _sync_folder(target.parent)
     with suppress(OSError):
-        _remove_stale(target)
+        remove_stale(target)
 
 
 def _replace_folder(temporary: Path, target: Path) -> None:

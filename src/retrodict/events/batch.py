@@ -28,7 +28,8 @@ class Batch:
     to the end; zero beyond, so that padding adds nothing to an integral.
     ``durations`` [B] float64. ``starts`` [B] float64: when each stream starts on its own axis, which for dated streams
     counts from 1970. ``index`` [B]: which streams of the set these are. ``ids`` [B] int64: a number that follows from
-    each stream's id alone.
+    each stream's id alone. ``begins`` [B] float64: where the first gap begins, since the start; zero, unless what came
+    before was read already.
     """
 
     times: Tensor
@@ -39,6 +40,7 @@ class Batch:
     starts: Tensor
     index: Tensor
     ids: Tensor
+    begins: Tensor
 
     @property
     def num_events(self) -> int:
@@ -84,6 +86,7 @@ class Packed:
             starts=self.starts[which],
             index=which,
             ids=self.ids[which],
+            begins=torch.zeros_like(durations),
         )
 
     def places(self, index: NDArray[np.int64], which: Tensor) -> tuple[Tensor, Tensor]:

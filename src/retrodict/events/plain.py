@@ -12,10 +12,13 @@ from typing import Any
 _SURROGATE = re.compile(r"\\u[dD][89a-fA-F]")
 
 
-def parse_json(text: str | bytes) -> Any:
-    """The value of a JSON text; ValueError, in words, if it has none that can be used."""
+def parse_json(text: str | bytes, *, strict: bool = False) -> Any:
+    """The value of a JSON text; ValueError, in words, if it has none that can be used.
+
+    NaN and Infinity, which are no JSON, are read nevertheless, unless it is to be ``strict``.
+    """
     try:
-        value = json.loads(text)
+        value = json.loads(text, parse_constant=_no_constant if strict else None)
     except json.JSONDecodeError:
         raise
     except RecursionError:
@@ -28,6 +31,10 @@ def parse_json(text: str | bytes) -> Any:
         except UnicodeEncodeError:
             raise ValueError("it holds half of a character (a lone surrogate)") from None
     return value
+
+
+def _no_constant(name: str) -> Any:
+    raise ValueError(f"{name} is no number in JSON")
 
 
 def read_regular(path: Path, most: int) -> bytes:

@@ -38,6 +38,7 @@ class Source:
     blank: Rows
     rows: Rows
     when: NDArray[np.float64] | None = None  # [R] on ``axis``, NaN for none: set where dated rows are no events
+    style: Any = None  # how times (of lines: types) are written, where these rows are but a part of the source
 
     @property
     def by_stream(self) -> bool:
@@ -83,8 +84,9 @@ class Source:
 class Layout(NamedTuple):
     """The rows of a table to be written: the ``row`` of the source or -1, the ``event`` of the set or -1.
 
-    ``like`` is a row of the same stream, and ``stream`` the stream's position in the set; [R] each. ``whole`` says
-    whether every event that the source has of these streams is there.
+    ``like`` is a row of the same stream, ``stream`` the stream's position in the set, and ``anchor`` the row of the
+    source beside which it stands (itself, if it has one); [R] each. ``whole`` says whether every event that the source
+    has of these streams is there.
     """
 
     row: Rows
@@ -92,6 +94,7 @@ class Layout(NamedTuple):
     like: Rows
     stream: Rows
     whole: bool
+    anchor: Rows
 
     @property
     def new(self) -> NDArray[np.bool_]:
@@ -146,6 +149,7 @@ def lay_out(source: Source, ids: Sequence[Hashable], offsets: Rows, times: NDArr
         first[stream][order],
         stream[order],
         bool(had == known.sum()),
+        anchor[order],
     )
 
 

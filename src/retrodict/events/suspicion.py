@@ -196,8 +196,9 @@ def _duplicates(streams: StreamSet) -> Iterator[Suspicion]:
         first = streams.ids[int(np.searchsorted(streams.offsets, event, side="right")) - 1]
         yield Suspicion(
             "duplicates",
-            f"{len(again):,} events ({len(again) / streams.num_events:.2%}) repeat another of the same stream, time "
-            f"and type, the first in stream {show(first)}. A model learns to expect an event right after itself",
+            f"{len(again):,} event{'s' if len(again) > 1 else ''} ({len(again) / streams.num_events:.2%}) "
+            f"repeat{'' if len(again) > 1 else 's'} another of the same stream, time and type, the first in stream "
+            f"{show(first)}. A model learns to expect an event right after itself",
             "drop those that are one event recorded twice",
         )
 

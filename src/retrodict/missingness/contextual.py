@@ -10,7 +10,7 @@ from __future__ import annotations
 import copy
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from typing import Any, Self
 
 import torch
 from torch import Tensor, nn
@@ -18,16 +18,18 @@ from torch import Tensor, nn
 from retrodict import _limits
 from retrodict.errors import ModelError
 from retrodict.events.stream_set import describe_types
+from retrodict.events.time_axis import SECONDS
 from retrodict.missingness.arguments import check_positive, check_probability, plain
 from retrodict.missingness.base import Context, History, Missingness, between, history_of
 from retrodict.missingness.schedule import check_unit, on_clock, period, to_unit
+from retrodict.missingness.zones import Offsets, check_zone, offsets_of
 
 
 class Contextual(Missingness):
     """A network of ``hidden`` units over traces of the types named, which fade at ``scales`` (times, in ``unit``).
 
     Before it is learned its rate is ``rate`` after any history; ``weights`` are those of a saved mechanism. ``every``
-    ("day") lets it see the time of day.
+    ("day") lets it see the time of day, as clocks show it in ``zone``: by default that of the streams.
     """
 
     kind = "contextual"
@@ -41,6 +43,7 @@ class Contextual(Missingness):
         rate: float = 0.1,
         every: float | str | None = None,
         unit: str | None = None,
+        zone: str | None = None,
         seed: int = 0,
         weights: Mapping[str, Any] | None = None,
     ) -> None:
@@ -56,6 +59,7 @@ class Contextual(Missingness):
         check_unit(unit, "a contextual mechanism")
         period(every, None, "second", "every")
         self.hidden, self.every, self.unit, self.seed = hidden, every, unit, seed
+        self.zone = check_zone(zone)
         self.rate = min(max(check_probability(rate, "rate"), 1e-6), 1 - 1e-6)
         units = hidden * len(self.types) * (1 + len(self.scales))
         _limits.ask_memory(8.0 * units, f"a contextual mechanism of {hidden:,} units", "choose fewer units")
@@ -72,11 +76,27 @@ class Contextual(Missingness):
         self.order = torch.arange(len(self.types))
         self.fading = torch.tensor(self.scales, dtype=torch.float64)
         self.period = None if isinstance(every, str) else period(every, None, None, "every")
+        self.offsets: Offsets | None = None
+        self.bound_to: tuple[Sequence[str], str | None] | None = None
 
     def config(self) -> dict[str, Any]:
-        """The arguments and weights."""
-        given = {name: getattr(self, name) for name in ("types", "scales", "hidden", "rate", "every", "unit", "seed")}
+        """The arguments and weights, with the zone it was found to be in."""
+        names = ("types", "scales", "hidden", "rate", "every", "unit", "zone", "seed")
+        given = {name: getattr(self, name) for name in names}
         return plain(given | {"weights": dict(self.network.state_dict())})
+
+    @classmethod
+    def from_config(cls, config: dict[str, Any]) -> Self:
+        """The mechanism that ``config`` described; one from before there were zones was in UTC."""
+        return cls(**{"zone": "UTC", **config})
+
+    def in_zone(self, zone: str | None) -> Contextual:
+        """The same with the clocks of the streams, where it looks at them and has no zone of its own."""
+        if zone is None or self.zone is not None or self.every is None:
+            return self
+        there = copy.copy(self)
+        there.zone = check_zone(zone)
+        return there if self.bound_to is None else there.bind(*self.bound_to)
 
     def bind(self, types: Sequence[str], unit: str | None = None) -> Contextual:
         """The mechanism for these types in this order, and this unit; the network is shared."""
@@ -92,6 +112,10 @@ class Contextual(Missingness):
         scales = [to_unit(scale, self.unit, unit, "a scale of the traces") for scale in self.scales]
         bound.fading = torch.tensor(scales, dtype=torch.float64)
         bound.period = period(self.every, self.unit, unit, "every")
+        bound.bound_to, bound.offsets = (types, unit), None
+        if bound.period is not None and unit in SECONDS:
+            offsets = offsets_of(self.zone, SECONDS[unit])
+            bound.offsets = offsets if offsets.ahead.any() else None
         return bound
 
     def parameters(self) -> Iterator[nn.Parameter]:
@@ -129,7 +153,10 @@ class Contextual(Missingness):
         return torch.sigmoid(most + 1e-9 * (1 + most.abs()))[..., self.order.to(start.device)]
 
     def breaks(self, start: Tensor, stop: Tensor, context: Context | None = None) -> Tensor | None:
-        """Some of each time scale after the last event, and eighths of the period: the rate is smooth between."""
+        """Some of each time scale after the last event, eighths of the period, and changes of the clocks.
+
+        The rate is smooth between.
+        """
         last = history_of(context)[1]
         steps = (self.fading.to(start.device)[:, None] * torch.tensor([1.0, 3.0, 7.0], device=start.device)).flatten()
         times = last[..., None] + steps
@@ -137,14 +164,22 @@ class Contextual(Missingness):
             return between(times, start, stop)
         longest = float((stop - start).max()) if start.numel() else 0.0
         eighths = torch.arange(1, math.ceil(8 * longest / self.period) + 1, device=start.device) * (self.period / 8)
-        return between(torch.cat([times.expand(*start.shape, -1), start[..., None] + eighths], -1), start, stop)
+        times = torch.cat([times.expand(*start.shape, -1), start[..., None] + eighths], -1)
+        if self.offsets is not None:
+            begin = on_clock(torch.zeros_like(start), context, "axis")[..., None]
+            changes = between(self.offsets.changes.to(start.device) - begin, start, stop)
+            times = times if changes is None else torch.cat([times, changes], -1)
+        return between(times, start, stop)
 
     def _traces(self, history: History, t: Tensor) -> Tensor:
         traces, time = history
         return traces * torch.exp(-(t - time)[..., None] / self.fading.to(t.device))[..., None, :]
 
     def _time_of_day(self, t: Tensor, context: Context | None) -> Tensor:
-        angle = on_clock(t, context, "axis") * (2 * math.pi / (self.period or 1.0))
+        now = on_clock(t, context, "axis")
+        if self.offsets is not None:
+            now = now + self.offsets.at(now)
+        angle = now * (2 * math.pi / (self.period or 1.0))
         return torch.stack([angle.sin(), angle.cos()], -1)
 
     def _move(self, like: Tensor) -> None:

@@ -104,6 +104,8 @@ def _cut(timed: Missingness, batch: Batch) -> tuple[Tensor, Tensor, Tensor]:
     """Breaks [B, P+1], control points [B, P, 4, K], and which breaks are the mechanism's own [B, P]."""
     starts, ids, ends = batch.starts.cpu().double(), batch.ids.cpu(), batch.durations.cpu().double()
     whole = Context(starts, ids, None, ends)
+    if timed.is_constant:
+        return _one_piece(timed, whole, ends)
     inner = timed.breaks(torch.zeros_like(ends), ends, whole)
     sides = [torch.zeros_like(ends)[:, None], ends[:, None]]
     edges = torch.cat(sides if inner is None else [sides[0], inner, sides[1]], 1)
@@ -135,6 +137,13 @@ def _cut(timed: Missingness, batch: Batch) -> tuple[Tensor, Tensor, Tensor]:
     rates = torch.zeros(len(ends), most, 4, control.shape[-1], dtype=torch.float64).index_put(at, control[order])
     bends = torch.zeros(len(ends), most, dtype=torch.bool).index_put(at, own[order])
     return breaks, rates, bends
+
+
+def _one_piece(timed: Missingness, whole: Context, ends: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    """The same where rates never change."""
+    rates = timed.rates(torch.zeros_like(ends), whole).to(torch.float64)
+    breaks = torch.stack([torch.zeros_like(ends), ends], 1)
+    return breaks, rates[:, None, None].repeat(1, 1, 4, 1), torch.ones(len(ends), 1, dtype=torch.bool)
 
 
 def _fit(timed: Missingness, left: Tensor, right: Tensor, context: Context) -> tuple[Tensor, Tensor]:

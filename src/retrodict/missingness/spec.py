@@ -22,7 +22,7 @@ from typing import Any
 
 import yaml
 
-from retrodict.errors import DataError, ModelError, show
+from retrodict.errors import DataError, ModelError, RetrodictError, show
 from retrodict.events.atomic import write_text
 from retrodict.events.plain import read_regular
 from retrodict.events.stream_set import describe_types
@@ -96,7 +96,7 @@ def describe(mechanism: Missingness) -> Any:
     return content if len(content) > 1 else content[0]
 
 
-def build(content: Any, path: str | os.PathLike[str] = "") -> Missingness:
+def build(content: Any, path: str | os.PathLike[str] | None = None) -> Missingness:
     """The mechanism that a mapping, or a list of them, describes."""
     if isinstance(content, list) and content:
         parts = [_build(part, path, f"entry {number}, ") for number, part in enumerate(content, 1)]
@@ -104,7 +104,23 @@ def build(content: Any, path: str | os.PathLike[str] = "") -> Missingness:
     return _build(content, path, "")
 
 
-def _build(given: Any, path: str | os.PathLike[str], where: str) -> Missingness:
+def from_values(content: Any, types: Sequence[str], unit: str | None = None, zone: str | None = None) -> Missingness:
+    """A mechanism over ``types`` from texts NAME=RATE and mappings as in a file, one or a list; no file is opened."""
+    given = content if isinstance(content, list) and content else [content]
+    texts = [part for part in given if isinstance(part, str)]
+    mappings = [part for part in given if not isinstance(part, str)]
+    parts: list[Missingness] = [_by_type(texts, types)] if texts else []
+    if mappings:
+        try:
+            parts.append(build(mappings).in_zone(zone).bind(types, unit))
+        except RetrodictError:
+            raise
+        except WRONG as error:
+            raise DataError(str(error)[:500], remedy="correct the mechanism") from error
+    return parts[0] if len(parts) == 1 else Either(*parts)
+
+
+def _build(given: Any, path: str | os.PathLike[str] | None, where: str) -> Missingness:
     """One mechanism from its mapping."""
     if not isinstance(given, Mapping) or "mechanism" not in given:
         remedy = f"write 'mechanism: NAME' with one of {', '.join(_NAMES)}, and its arguments beside it"

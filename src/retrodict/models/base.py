@@ -167,6 +167,13 @@ class Model(nn.Module, ABC):
     def from_streams(cls, streams: StreamSet) -> Model:
         """A model to start training from, sized and scaled for these complete streams."""
 
+    def solve(self, train: StreamSet, dev: StreamSet) -> dict[str, Any] | None:
+        """Fit the model in place where its maximum can be computed, and say what is to be recorded of that.
+
+        None, as here, lets ``rd.fit`` climb by gradient steps.
+        """
+        return None
+
     def save(self, directory: str | os.PathLike[str]) -> Path:
         """Write the model into a directory (made if need be), as safetensors and JSON; returns the directory."""
         about = {

@@ -28,7 +28,7 @@ from retrodict.random import split, stream_keys, uniform
 _START, _ONWARDS = 3, 4  # branches of each stream's random numbers beside those of thinning
 
 
-class _Drawn(NamedTuple):
+class Drawn(NamedTuple):
     """Events as they come: which row, when, which type."""
 
     row: Any
@@ -87,11 +87,11 @@ def simulate(
         if history is not None:  # other numbers than those the history itself may have been drawn with
             keys = split(keys, _ONWARDS)
         state = model.initial((len(rows),)) if history is None else read_history(model, history, rows)
-        drawn = _simulate_batch(model, state, keys, begin[rows], stop[rows], limit[rows], history is None, max_events)
+        drawn = simulate_batch(model, state, keys, begin[rows], stop[rows], limit[rows], history is None, max_events)
         parts.append((drawn.row + first, drawn.time, drawn.type))
         if progress is not None:
             progress(first + len(rows))
-    events = _Drawn(*(np.concatenate([p.cpu().numpy() for p in field]) for field in zip(*parts, strict=True)))
+    events = Drawn(*(np.concatenate([p.cpu().numpy() for p in field]) for field in zip(*parts, strict=True)))
     axis = TimeAxis(unit=model.time_unit) if history is None else history.axis
     streams = _collect(model, events, begin, stop, limit, origin, ids, axis)
     return streams if history is None or given.axis.unit is None else streams.with_unit(given.axis.unit)
@@ -104,7 +104,7 @@ def _per_stream(value: Any, count: int, name: str) -> NDArray[np.float64]:
     return np.broadcast_to(array, count)
 
 
-def _simulate_batch(
+def simulate_batch(
     model: Model,
     state: Any,
     keys: Tensor,
@@ -113,12 +113,17 @@ def _simulate_batch(
     limit: NDArray[np.float64],
     from_start: bool,
     max_events: int,
-) -> _Drawn:
+    watch: Callable[[Drawn, Any], None] | None = None,
+) -> Drawn:
+    """Events of R rows after ``begin`` until ``stop``, since the start of each, given the model's states [R, ...].
+
+    ``watch`` is called with events as they are drawn, at most one of each row at a time, and the states before them.
+    """
     device = model.device
     now = torch.as_tensor(begin.copy(), device=device)
     ends = torch.as_tensor(stop.copy(), device=device)
     left = torch.as_tensor(limit.copy(), device=device)
-    draws: list[_Drawn] = []
+    draws: list[Drawn] = []
     if from_start and model.start_atom is not None:
         state = _draw_start(model, state, keys, left, draws)
     round_, drawn = torch.zeros_like(keys), torch.zeros_like(keys)
@@ -142,20 +147,23 @@ def _simulate_batch(
         now[active] = moved
         hit = active[found]
         if len(hit):
-            state = put(state, hit, model.update(take(part, found), types[found], time[found]))
+            before = take(part, found)
+            if watch is not None:
+                watch(Drawn(hit, time[found], types[found]), before)
+            state = put(state, hit, model.update(before, types[found], time[found]))
             left[hit] -= 1
             drawn[hit] += 1
-            draws.append(_Drawn(hit, time[found], types[found]))
+            draws.append(Drawn(hit, time[found], types[found]))
             if int(drawn.max()) > max_events:
                 raise RunawayError(
                     f"a simulated stream exceeded {max_events:,} events. The process may be explosive (for a Hawkes "
                     "process: more than one child per event on average); use a shorter end, or raise max_events."
                 )
-    nothing = _Drawn(now[:0].long(), now[:0], now[:0].long())
-    return _Drawn(*(torch.cat(field) for field in zip(nothing, *draws, strict=True)))
+    nothing = Drawn(now[:0].long(), now[:0], now[:0].long())
+    return Drawn(*(torch.cat(field) for field in zip(nothing, *draws, strict=True)))
 
 
-def _draw_start(model: Model, state: Any, keys: Tensor, left: Tensor, draws: list[_Drawn]) -> Any:
+def _draw_start(model: Model, state: Any, keys: Tensor, left: Tensor, draws: list[Drawn]) -> Any:
     """Draw the event at the start instant, or none, from the model's start atom."""
     assert model.start_atom is not None
     probs = model.start_atom.log_probs.exp().expand(len(keys), -1)
@@ -165,7 +173,7 @@ def _draw_start(model: Model, state: Any, keys: Tensor, left: Tensor, draws: lis
         return state
     types, zeros = outcome[hit] - 1, torch.zeros(len(hit), dtype=torch.float64, device=keys.device)
     left[hit] -= 1
-    draws.append(_Drawn(hit, zeros, types))
+    draws.append(Drawn(hit, zeros, types))
     return put(state, hit, model.update(take(state, hit), types, zeros))
 
 
@@ -181,7 +189,7 @@ def read_history(model: Model, streams: StreamSet, rows: NDArray[np.int64]) -> A
 
 def _collect(
     model: Model,
-    events: _Drawn,
+    events: Drawn,
     begin: NDArray[np.float64],
     stop: NDArray[np.float64],
     limit: NDArray[np.float64],

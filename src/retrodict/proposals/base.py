@@ -194,7 +194,7 @@ class Proposal(Intensity):
 def gap_ends(batch: Batch) -> tuple[Tensor, Tensor]:
     """Both ends of each gap, [B, L+1] float64."""
     ends = torch.cat([batch.times, batch.durations[:, None]], 1)
-    return torch.cat([torch.zeros_like(ends[:, :1]), ends[:, :-1]], 1), ends
+    return torch.cat([batch.begins[:, None], ends[:, :-1]], 1), ends
 
 
 def _gap_times(batch: Batch, positions: Tensor) -> Tensor:

@@ -12,16 +12,29 @@ by itself would be noisier than what is to be decided.
 
 from __future__ import annotations
 
+import numpy as np
+from numpy.typing import NDArray
+
 from retrodict.events.stream_set import StreamSet
 from retrodict.smc.guesses import Guesses
 
 
 def prefers_lagged(full: Guesses, lagged: Guesses, observed: StreamSet) -> bool:
     """Whether the lagged ensemble is the better one; without a second island it is taken for that."""
-    if full.islands < 2:
-        return True
+    return full.islands < 2 or is_lagged_better(squared_errors(full, lagged, observed))
+
+
+def is_lagged_better(errors: NDArray[np.float64]) -> bool:
+    """Whether the lagged ensemble errs less than the full one, given R of both for each stream, [N, 2]."""
+    as_full, as_lagged = errors[:, 0].sum(), errors[:, 1].sum()
+    return bool(as_lagged < as_full)
+
+
+def squared_errors(full: Guesses, lagged: Guesses, observed: StreamSet) -> NDArray[np.float64]:
+    """R of the full and of the lagged ensemble for each stream by itself, [N, 2]."""
+    if not len(observed):
+        return np.zeros((0, 2))
     judges, others = (guesses.expected_counts_of_halves(observed) for guesses in (full, lagged))
-    as_full, as_lagged = (
-        float(((own[0] - judges[1]) ** 2 + (own[1] - judges[0]) ** 2).sum()) for own in (judges, others)
-    )
-    return as_lagged < as_full
+    first = observed.offsets[:-1] + np.arange(len(observed))  # a stream has one segment more than events
+    errors = [((own[0] - judges[1]) ** 2 + (own[1] - judges[0]) ** 2).sum(1) for own in (judges, others)]
+    return np.stack([np.add.reduceat(each, first) for each in errors], 1)

@@ -9,6 +9,10 @@ halves of the islands are decoded in each way, full and lagged, and scored under
 which, unlike the risk of a decode under the guesses it was made from, is not optimistic. The way of the lesser R, over
 ``JUDGED`` streams together (all, if there are no more), decodes all guesses; R is the risk that is reported. A choice
 between two ways needs no more streams: where they cannot tell the ways apart, it matters little which is taken.
+
+The full ensemble is tried only where, like the lagged one, it has ``genealogy.FAMILIES`` families a segment on each
+island (the harmonic mean, as noise goes with 1 / N). Half of it may otherwise have two families, impute nothing and
+look harmless, where both halves together believe what four say.
 """
 
 from __future__ import annotations
@@ -24,11 +28,12 @@ from numpy.typing import NDArray
 from retrodict.decode import Charges, Decodes, Ensembles, decode_set, expected_distance_set, thin_set
 from retrodict.decode.transport import Cost, CostLike, as_cost
 from retrodict.events.stream_set import StreamSet
+from retrodict.smc.genealogy import FAMILIES
 from retrodict.smc.guesses import Guesses
+from retrodict.smc.judged import JUDGED
 
 DRAWS = 200  # that the guesses of a stream are thinned to
 PSEUDO_COUNT = 1.0
-JUDGED = 1000  # streams that choose the way, in the order of numbers that follow from their ids
 Way = Literal["full", "lagged"]
 Risks = dict[Way, list[NDArray[np.float64]]]
 
@@ -74,11 +79,11 @@ def decide(
     """
     prices, full = [as_cost(cost) for cost in costs], posterior.full
     expected = (full.weights * full.counts()).sum(1)
-    tried: tuple[Way, ...] = ("full", "lagged") if ensemble is None else (ensemble,)
+    judged = _some_streams(posterior.observed)
+    tried = _ways(full.families[judged]) if ensemble is None else (ensemble,)
     passes = len(prices) + (2 * len(tried) if full.islands > 1 else 0)
     options["progress"] = _counter(progress, passes)
     risks = _cross_fit(posterior, tried, prices, options)
-    judged = _some_streams(posterior.observed)
     decisions = []
     for c, price in enumerate(prices):
         best = _least(risks, tried, c, judged)
@@ -104,10 +109,23 @@ def answer(
     if way is None:
         judged = _some_streams(posterior.observed)
         some = posterior if len(judged) == len(posterior.observed) else posterior.of_streams(judged)
-        tried: tuple[Way, ...] = ("full", "lagged")
-        way = _least(_cross_fit(some, tried, [price], options), tried, 0, slice(None))
+        way = choose_way(some, price, options)
     posterior = posterior if which is None else posterior.of_streams(which)
     return _decode(posterior, way, price, options | {"progress": _counter(progress, 1)})[1]
+
+
+def choose_way(some: Judged, cost: CostLike, options: dict[str, Any]) -> Way:
+    """The way that decodes these streams best, by the cross-fit."""
+    tried = _ways(some.full.families)
+    if len(tried) == 1:
+        return tried[0]
+    return _least(_cross_fit(some, tried, [as_cost(cost)], options), tried, 0, slice(None))
+
+
+def _ways(families: NDArray[np.float64]) -> tuple[Way, ...]:
+    """What there is to choose from, given the effective families of the full ensemble, [N, I, S]."""
+    noise = 1.0 / families[~np.isnan(families)]
+    return ("lagged",) if len(noise) and noise.mean() > 1 / FAMILIES else ("full", "lagged")
 
 
 def _some_streams(observed: StreamSet) -> NDArray[np.int64]:

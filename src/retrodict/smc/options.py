@@ -10,6 +10,7 @@ from retrodict.smc.propose import SAMPLERS, Sampler
 from retrodict.smc.resampling import Scheme, find_scheme
 
 EIGHT_NODES = GaussLegendre(8)
+MOST_EVENTS = 100_000  # that a particle may have by default
 
 
 @dataclass(frozen=True)
@@ -21,7 +22,7 @@ class Options:
     ess_threshold: float = 0.5  # resample when the effective sample size is below this share of the particles
     sampler: Sampler | None = None  # how the next event is drawn from q; None: the engine's own choice
     integral: Integral = EIGHT_NODES  # how the integrals of λ^p and λ^q are taken
-    max_events: int = 100_000  # a particle with more missing events raises a RunawayError
+    max_events: int = MOST_EVENTS  # a particle with more missing events raises a RunawayError
 
     @classmethod
     def of(

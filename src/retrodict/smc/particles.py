@@ -115,6 +115,7 @@ class Particles:
     log_weights: Tensor  # [R] float64: log weights since the last resampling
     log_evidence: Tensor  # [B] float64: log of the mean weights that resampling has replaced, added up
     now: Tensor  # [R] float64: how far each row has been looked through
+    since: Tensor  # [R] float64: how far each row has been weighed
     rounds: Tensor  # [R] int64: how often each row was asked for its next event, which numbers its random draws
     window: Tensor  # [R] float64: how far the next thinning bound should reach
     size: int = 0  # how many events were drawn
@@ -134,6 +135,7 @@ class Particles:
             log_weights=zeros,
             log_evidence=torch.zeros(streams, dtype=torch.float64, device=device),
             now=zeros.clone(),
+            since=zeros.clone(),
             rounds=none.clone(),
             window=torch.full_like(zeros, torch.inf),
         )
@@ -160,6 +162,12 @@ class Particles:
         self.window[rows] = self.window[parents]
         for field in self.history:
             field[rows] = field[parents]
+
+    def forget(self) -> None:
+        """Forget which events were drawn."""
+        self.drawn, self.size = [], 0
+        self.heads.fill_(-1)
+        self.counts.zero_()
 
     @property
     def forest(self) -> Forest:

@@ -186,6 +186,9 @@ class Posterior:
         The streams come particle by particle, stream after stream, with ids "id/m".
         """
         end = on_axis(until, self.observed.axis, "until=")
+        if "lag" in self.about:
+            remedy = "ask the online run itself: online.forecast(ahead=...)"
+            raise DataError("this posterior knows but the last lag of its streams", remedy=remedy)
         if self.model is None:
             raise DataError("this posterior has no model to go on with", remedy="set posterior.model, or impute again")
         histories = []

@@ -55,6 +55,14 @@ class Step(NamedTuple):
     info: Info  # what is only looked at
 
 
+class Begun(NamedTuple):
+    """What streams are gone on with from: particles that have come to the ``begins`` of their batch."""
+
+    particles: Particles
+    numbers: Tensor  # [B]: how many segments lie behind each stream
+    counts: Tensor  # [B]: how many segments are to be closed; where the batch has no event, nothing happened
+
+
 class Place(NamedTuple):
     """Where R rows stand in their segments, and what their intensities depend on."""
 
@@ -65,20 +73,29 @@ class Place(NamedTuple):
     right: Tensor  # [R] float64: the end of the segment
 
 
+def particle_keys(keys: Tensor, particles: int) -> Tensor:
+    """The random keys of all particles [B M] from those of the streams [B]."""
+    return split(keys[:, None], _PARTICLE + torch.arange(particles, device=keys.device)).reshape(-1)
+
+
 class SequentialMonteCarlo:
-    """Algorithm 1 for B observed streams; ``keys`` [B] are the streams' random keys."""
+    """Algorithm 1 for B observed streams, from the start or on from where it stood; ``keys`` [B] are random."""
 
     @torch.no_grad()
-    def __init__(self, observed: Batch, proposal: Proposal, keys: Tensor, options: Options) -> None:
+    def __init__(
+        self, observed: Batch, proposal: Proposal, keys: Tensor, options: Options, begun: Begun | None = None
+    ) -> None:
         self.observed, self.proposal, self.model = observed, proposal, proposal.model
         self.keys, self.options, self.M = keys, options, options.particles
         B, device = len(keys), observed.durations.device
         self.stream = torch.arange(B, device=device).repeat_interleave(self.M)
-        self.row_keys = split(keys[:, None], _PARTICLE + torch.arange(self.M, device=device)).reshape(-1)
-        state, history = self.model.initial((B * self.M,)), proposal.missingness.initial((B * self.M,), device)
-        self.particles = Particles.begin(B, self.M, state, history, device)
+        self.row_keys = particle_keys(keys, self.M)
+        if begun is None:
+            state, history = self.model.initial((B * self.M,)), proposal.missingness.initial((B * self.M,), device)
+            particles = Particles.begin(B, self.M, state, history, device)
+            begun = Begun(particles, torch.zeros_like(keys), observed.mask.sum(1))
+        self.particles, self.numbers, self.counts = begun
         self.prepared = proposal.prepare(observed)
-        self.counts = observed.mask.sum(1)
         self.edges = torch.cat([observed.times, observed.durations[:, None]], 1)  # right end of each segment
 
     @torch.no_grad()
@@ -86,17 +103,22 @@ class SequentialMonteCarlo:
         """One step for each observed event, and one for the end (line 7)."""
         self.draw_start()
         for i in range(self.edges.shape[1]):
-            streams = (self.counts >= i).nonzero()[:, 0]
-            self.draw_segment(i, streams)
-            seen = streams[self.counts[streams] > i]  # the others have come to T
-            self.observe(i, seen)
-            ess = self.effective_sizes(streams)
-            before = [self.particles.by_stream(x).clone() for x in (self.particles.log_weights, self.particles.heads)]
-            low = seen[self.is_low(ess[seen])]
-            parents = self.resample(i, low)
-            self.read(i, seen)
-            resampled = torch.zeros_like(ess, dtype=torch.bool).index_fill(0, low, True)
-            yield Step(i, self.particles, Info(ess, parents, resampled, *before))
+            yield self.step(i, (self.counts >= i).nonzero()[:, 0])
+
+    @torch.no_grad()
+    def step(self, i: int, streams: Tensor) -> Step:
+        """Segment i of some of the streams, and what was observed at its end."""
+        self.draw_segment(i, streams)
+        going = streams[self.counts[streams] > i]  # the others have come to T
+        seen = going[self.observed.mask[going, i]] if len(going) else going
+        self.observe(i, seen)
+        ess = self.effective_sizes(streams)
+        before = [self.particles.by_stream(x).clone() for x in (self.particles.log_weights, self.particles.heads)]
+        low = going[self.is_low(ess[going])]
+        parents = self.resample(i, low)
+        self.read(i, seen)
+        resampled = torch.zeros_like(ess, dtype=torch.bool).index_fill(0, low, True)
+        return Step(i, self.particles, Info(ess, parents, resampled, *before))
 
     def run(self) -> Result:
         """All steps: what was drawn, and the evidence (line 11)."""
@@ -110,7 +132,7 @@ class SequentialMonteCarlo:
         if self.model.start_atom is None:
             return
         seen = (self.counts > 0) & (self.edges[:, 0] == 0)
-        rows = (~seen[self.stream]).nonzero()[:, 0]
+        rows = ((self.numbers == 0) & ~seen)[self.stream].nonzero()[:, 0]
         if not len(rows):
             return
         at, p = self._place(0, rows), self.particles
@@ -177,7 +199,7 @@ class SequentialMonteCarlo:
         own = (rates.model[:, -1] * rates.missing[:, -1]).gather(1, drawn.type[:, None])[:, 0]
         area_q, log_q = self.of_q(at, drawn, rates, weights, pieces)
         p.log_weights[rows] += area_q - area_p + torch.where(drawn.found, own.double().log() - log_q, 0.0)
-        found = drawn.found
+        p.since[rows], found = stop, drawn.found
         p.append(rows[found], drawn.type[found], stop[found])
         self._push(rows[found], drawn.type[found], stop[found])
         if int(p.counts.max()) > self.options.max_events:
@@ -226,7 +248,7 @@ class SequentialMonteCarlo:
         p, rows = self.particles, self._rows(streams)
         weights = p.log_weights.view(-1, self.M)[streams]
         p.log_evidence[streams] += log_mean(weights)
-        counter = i * self.M + torch.arange(self.M, device=weights.device)
+        counter = (self.numbers[streams] + i)[:, None] * self.M + torch.arange(self.M, device=weights.device)
         u = uniform(split(self.keys[streams], _RESAMPLE)[:, None], counter)
         parents = self.options.scheme(torch.softmax(weights, -1), u)
         p.copy_rows(rows, (streams[:, None] * self.M + parents).reshape(-1))
@@ -273,7 +295,7 @@ class SequentialMonteCarlo:
     def _pieces(self, i: int, at: Place, stop: Tensor) -> Pieces:
         """Each row's piece since its last event, and where in it missing rates jump or bend."""
         stream = self.stream[at.rows]
-        left = self.edges[stream, i - 1] if i else torch.zeros_like(at.right)
-        start, number = at.state.time, torch.full_like(stream, i)
+        left = self.edges[stream, i - 1] if i else self.observed.begins[stream]
+        start, number = self.particles.since[at.rows], self.numbers[stream] + i
         breaks = self.proposal.missingness.breaks(start, stop, at.context)
         return Pieces(start, stop, number, left, at.right, self.keys[stream], breaks)

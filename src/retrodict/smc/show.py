@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from retrodict.decode.transport import transport
 from retrodict.errors import DataError, ModelError
 from retrodict.events.atomic import check_writable
 from retrodict.events.gaps import half_a_gap
@@ -20,6 +19,7 @@ from retrodict.report.check_tables import clean_check
 from retrodict.report.page.content import Answer, Content, Doubt
 from retrodict.report.stream_view import StreamView
 from retrodict.smc.diagnostics import FEW, complaints, doubts, surprise
+from retrodict.smc.truth import match_truth, score_answer
 
 if TYPE_CHECKING:
     from retrodict.report.style import Picture
@@ -89,11 +89,10 @@ def plot_tradeoff(
     _refuse_nothing(posterior)
     actual = None if truth is None else match_truth(truth, posterior.observed)
     rows = []
-    for a in _answers(posterior, _costs(posterior, None, costs)[0], None):
+    for a in _answers(posterior, _costs(posterior, None, costs)[0], actual, None):
         far = None
-        if actual is not None:
-            pairs = zip(a.streams, actual, strict=True)
-            far = sum(transport(z, true, a.cost).distance for z, true in pairs) / (a.cost * max(actual.num_events, 1))
+        if a.score is not None:
+            far = float(a.score.distance.sum()) / (a.cost * max(int(a.score.missing.sum()), 1))
         rows.append(Tradeoff(a.cost, float(a.risk.mean()), float(a.nothing.mean()), a.streams.num_events, far))
     picture = draw_tradeoff(rows, posterior.observed.axis.unit)
     if path is not None:
@@ -119,7 +118,7 @@ def write_report(
     actual = None if truth is None else match_truth(truth, posterior.observed)
     tables = _check(check, posterior.about.get("check"))
     prices, first = _costs(posterior, cost, costs)
-    answers = _answers(posterior, prices, progress)
+    answers = _answers(posterior, prices, actual, progress)
     draws = _draws(posterior, DRAWS)
 
     def view(i: int) -> StreamView:
@@ -144,32 +143,6 @@ def write_report(
     return write_page(content, path)
 
 
-def match_truth(truth: StreamSet, observed: StreamSet) -> StreamSet:
-    """What is really missing from each observed stream, in their order, types and unit; nothing where not told."""
-    if truth.axis.is_calendar != observed.axis.is_calendar:
-        has = ("dates", "numbers") if truth.axis.is_calendar else ("numbers", "dates")
-        remedy = "give both as dates, or both as numbers"
-        raise DataError(f"the truth has {has[0]} as times, the imputed streams {has[1]}", remedy=remedy)
-    if None not in (truth.axis.unit, observed.axis.unit):
-        truth = truth.with_axis(observed.axis)
-    truth = truth.with_types(observed.types)
-    position = {name: i for i, name in enumerate(truth.ids)}
-    known = set(observed.ids)
-    for name in truth.ids:
-        if name not in known:
-            remedy = "give the truth of the streams that were imputed"
-            raise DataError("the truth has this stream, the imputation has not", stream=name, remedy=remedy)
-
-    def of(i: int) -> EventStream:
-        start, end, own = float(observed.starts[i]), float(observed.ends[i]), position.get(observed.ids[i])
-        if own is None:
-            return EventStream.trusted(np.zeros(0), np.zeros(0, np.int64), start, end, observed.ids[i])
-        return EventStream.trusted(truth[own].times, truth[own].types, start, end, observed.ids[i])
-
-    # An event outside of its stream cannot be missing from it: StreamSet refuses it.
-    return StreamSet([of(i) for i in range(len(observed))], types=observed.types, axis=observed.axis)
-
-
 def _refuse_nothing(posterior: Posterior) -> None:
     if not len(posterior):
         raise DataError("there are no streams to show", remedy="impute at least one stream, an empty one if need be")
@@ -184,9 +157,15 @@ def _costs(posterior: Posterior, cost: float | None, costs: Sequence[float] | No
     return given, int(np.argmin(np.abs(np.log(np.array(given) / usual))))
 
 
-def _answers(posterior: Posterior, costs: list[float], progress: Callable[[int], None] | None) -> list[Answer]:
+def _answers(
+    posterior: Posterior, costs: list[float], truth: StreamSet | None, progress: Callable[[int], None] | None
+) -> list[Answer]:
+    """The consensus at each cost, scored where the truth is known."""
     decisions = posterior.decide(costs, progress=progress)
-    return [Answer(cost, d.streams, d.risk, d.nothing) for cost, d in zip(costs, decisions, strict=True)]
+    return [
+        Answer(cost, d.streams, d.risk, d.nothing, None if truth is None else score_answer(d.streams, truth, cost))
+        for cost, d in zip(costs, decisions, strict=True)
+    ]
 
 
 def _draws(posterior: Posterior, number: int) -> list[StreamSet]:

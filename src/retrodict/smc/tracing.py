@@ -80,7 +80,7 @@ class Tracing:
             return
         if self._traced:
             self._traced[-1].result()  # two at a time would take more memory
-        self._traced.append(self._pool.submit(_trace, run))
+        self._traced.append(self._pool.submit(trace_run, run))
 
     def __call__(self) -> Traced:
         """Both ensembles of all streams, whoever asks first."""
@@ -88,7 +88,7 @@ class Tracing:
             if self._done is None:
                 parts = [future.result() for future in self._traced]
                 assert self._last is not None
-                parts.append(_trace(self._last))
+                parts.append(trace_run(self._last))
                 self._traced.clear()
                 self._last = None
                 self._done = _join(parts, np.argsort(np.concatenate([np.sort(index) for index in self._order])))
@@ -119,7 +119,7 @@ class Tracing:
 
 
 @torch.no_grad()
-def _trace(run: Run) -> Traced:
+def trace_run(run: Run) -> Traced:
     """What the islands of B streams drew, in the order of the set."""
     from retrodict.smc.genealogy import trace_back  # loads Numba
 

@@ -40,7 +40,7 @@ from retrodict.proposals.proposal_folder import load_proposal
 from retrodict.train.checkpoint import SafetensorsCheckpoints
 from retrodict.train.divergence import Divergence
 from retrodict.train.module import Settings, TrainingModule
-from retrodict.train.objective import Likelihood, Objective
+from retrodict.train.objective import Likelihood, Objective, mean_loss
 from retrodict.train.progress import EpochProgress
 from retrodict.train.run import Run
 
@@ -73,7 +73,8 @@ def fit(
     stops after ``patience`` epochs without a better dev score, or after ``epochs``, or with the epoch in which
     ``seconds`` are over. With a ``directory`` everything is kept there and ``resume`` goes on with what it finds;
     without one nothing is left behind. Further ``options`` are the objective's: for a proposal ``beta``,
-    ``learn_from``, ``redraw``, ``fresh_masks``, ``draws`` (``train/divergence.py``).
+    ``learn_from``, ``redraw``, ``fresh_masks``, ``draws`` (``train/divergence.py``). A model whose maximum can be
+    computed (``Hawkes`` with several scales) takes no epochs: ``solve`` of the model does it.
     """
     check_settings(epochs=epochs, batch_size=batch_size, patience=patience)
     check_training(learning_rate, seconds)
@@ -105,16 +106,35 @@ def fit(
             else:
                 _become(fitted, load_model(folder))
             return fitted
-        fitting = train_objective(
-            objective, settings, run, epochs=epochs, seconds=seconds, resume=resume, device=device, progress=progress
-        )
+        done, converged = 0, isinstance(fitted, Model) and solve(fitted, objective, run, resume, batch_size)
+        if not converged:
+            how: dict[str, Any] = {"seconds": seconds, "resume": resume, "device": device, "progress": progress}
+            fitting = train_objective(objective, settings, run, epochs=epochs, **how)
+            done, converged = len(fitting.history), fitting.is_done()
         if directory is not None:
             fitted.save(folder)
-            run.finish(len(fitting.history), stopped_early=fitting.is_done())
+            run.finish(done, stopped_early=converged)
     if isinstance(fitted, Model):
         for found in surprises(fitted, fitted.matched(dev)[:200]):
             warnings.warn(str(found), SuspicionNotice, stacklevel=2)
     return fitted
+
+
+def solve(model: Model, objective: Objective, run: Run, resume: bool, batch_size: int) -> bool:
+    """Fit a model whose maximum can be computed; False for one that takes gradient steps."""
+    began = time.perf_counter()
+    how = model.solve(objective.train, objective.dev)
+    if how is None:
+        return False
+    run.begin(resume)
+    model.training_record = {
+        "dev_log_likelihood_per_event": -mean_loss(objective, batch_size),
+        "train_streams": len(objective.train),
+        "train_events": objective.train.num_events,
+        "seconds": round(time.perf_counter() - began, 1),
+        **how,
+    }
+    return True
 
 
 def train_objective(

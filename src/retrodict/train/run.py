@@ -43,14 +43,15 @@ class Run:
     def begin(self, resume: bool) -> Path | None:
         """Claim the folder; returns the checkpoint to resume from, if there is one."""
         found = self._read()
-        if found is not None and resume and self.last.exists():
+        if found is not None and resume and (self.last.exists() or found.get("epochs") == 0):
             differs = self._differences(found)
             if differs:
                 raise TrainingError(
                     f"{self.folder} holds a run with another {', '.join(differs)}. Fit into another "
                     "directory, repeat the call as it was to resume, or start anew with resume=False."
                 )
-            return self.last
+            if self.last.exists():
+                return self.last
         make_folder(self.checkpoints)
         for file in (self.last, self.best):
             file.unlink(missing_ok=True)

@@ -115,12 +115,17 @@ def write_csv(streams: StreamSet, file: BinaryIO, target: Path, names: Mapping[s
     """Write a stream set as CSV into ``file``, which will become ``target``."""
     table = write_table(streams, names, text=True)
     try:
-        text = pa.table({name: _as_text(table[name]) for name in table.column_names})
+        text = as_text(table)
     except pa.ArrowException as error:
         remedy = "write Parquet, or drop columns that hold lists"
         raise DataError(f"CSV cannot hold these columns: {error}", file=target, remedy=remedy) from error
     with packed(file, target) as out:
         out.write(to_lines(text))
+
+
+def as_text(table: pa.Table) -> pa.Table:
+    """Every column as the text that a CSV file has of it."""
+    return pa.table({name: _as_text(table[name]) for name in table.column_names})
 
 
 def _as_text(column: pa.ChunkedArray) -> pa.ChunkedArray:

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -46,8 +47,14 @@ def read_jsonl(path: Path, request: Request) -> StreamSet:
     if "time_since_start" in objects[0][1]:
         return from_records(objects, request)
     refuse_table_arguments("JSON Lines", request)
-    unit = _use_meta(path.parent / "meta.json", request)
-    records = [_record(position, row, value, request) for position, (row, value) in enumerate(objects)]
+    return from_objects(objects, request, use_meta(path, request))
+
+
+def from_objects(
+    objects: Sequence[tuple[int, dict[str, Any]]], request: Request, unit: str | None = None, position: int = 0
+) -> StreamSet:
+    """A stream set from parsed lines, each with its number, of which the first is stream number ``position``."""
+    records = [_record(at, row, value, request) for at, (row, value) in enumerate(objects, start=position)]
     lines = [json.dumps(value, ensure_ascii=False) for _, value in objects]
     return assemble(records, request, _axis(objects, unit, request), lines)
 
@@ -80,7 +87,7 @@ def _horizon(horizon: Any, fail: Fail, request: Request) -> tuple[float, float] 
     raise fail(problem, 'write "horizon": [start, end], two numbers, or pass start= and end=')
 
 
-def _axis(objects: list[tuple[int, dict[str, Any]]], unit: str | None, request: Request) -> TimeAxis:
+def _axis(objects: Sequence[tuple[int, dict[str, Any]]], unit: str | None, request: Request) -> TimeAxis:
     """The time axis that the lines record, the same on all of them; ``unit`` where they record none."""
     first = objects[0][1].get("axis")
     for row, value in objects:
@@ -98,8 +105,9 @@ def _axis(objects: list[tuple[int, dict[str, Any]]], unit: str | None, request: 
     return TimeAxis(request.unit or recorded.unit or unit, recorded.origin, recorded.timezone)
 
 
-def _use_meta(path: Path, request: Request) -> str | None:
-    """Take the vocabulary from ``meta.json`` where the caller gave none; returns its unit."""
+def use_meta(file: Path, request: Request) -> str | None:
+    """Take the vocabulary from ``meta.json`` beside a file, where the caller gave none; returns its unit."""
+    path = file.parent / "meta.json"
     if (request.types is not None and request.unit is not None) or not path.is_file():
         return None
     meta = Request(file=path)

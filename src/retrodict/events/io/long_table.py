@@ -89,6 +89,8 @@ def read_table(
     if not time.calendar:
         check_finite(times, at_events)
     types, names = read_types(types_column, f"column {roles.type!r}", request, at_events)
+    if request.survey is not None:
+        request.survey.see_types(types_column, request)
 
     grouping = group(at_events.codes, times, len(ids), request)
     show: Callable[[Any], str] = show_instant(time.zone) if time.calendar else "{:.12g}".format
@@ -100,6 +102,9 @@ def read_table(
 
     times = grouping.apply(times)
     columns = [time] + [bound for bound in (start, end) if bound is not None]
+    if request.survey is not None:
+        request.survey.see_times(columns, times, grouping.offsets, bounds.ends - bounds.starts, request)
+        request.survey.see_style(flatten(table[roles.time]), places.rows)
     axis = choose_axis(columns, lambda: _gaps(times, grouping, bounds), request)
     convert = axis.from_instants if time.calendar else lambda values: values.astype(np.float64)
     names_of_extras = extra_names(roles, request)

@@ -20,7 +20,10 @@ def on_axis(value: Any, axis: TimeAxis, label: str) -> float:
     A date without a time zone is in the zone of the streams.
     """
     if isinstance(value, int | float | np.number) and not isinstance(value, bool | np.timedelta64):
-        return float(value)
+        try:
+            return float(value)
+        except OverflowError:
+            raise DataError(f"{label} is {show(value)}, which is too large", remedy="correct the time") from None
     from retrodict.events.io.request import Request
     from retrodict.events.io.time_column import read_time_value
 

@@ -27,7 +27,8 @@ def own_lines(streams: StreamSet) -> Iterator[dict[str, Any]]:
     added = {name: _numbers(moved, name) for name in streams.columns if name not in source.extras}
     values = [json.loads(source.data[position[name]]) for name in streams.ids]
     first = next((value["types"][0] for value in values if value["types"]), "")
-    names = streams.types if isinstance(first, str) else source.integers(streams.types)
+    written = source.style or type(first).__name__
+    names = streams.types if written == "str" else source.integers(streams.types)
     order = np.argsort([position[name] for name in streams.ids])
     pieces = np.split(np.arange(len(layout.row)), np.cumsum(np.bincount(layout.stream)[order])[:-1])
     for i, piece in zip(order.tolist(), pieces, strict=True):

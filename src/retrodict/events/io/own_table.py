@@ -169,7 +169,7 @@ def _fill(streams: StreamSet, columns: Mapping[str, Any], view: Callable[[str], 
     assert source is not None
     names = source.names
     part = {name: role for role, name in names.items() if name is not None}
-    style = find_style(flat(view(str(names["time"]))), source.axis)
+    style = source.style or find_style(flat(view(str(names["time"]))), source.axis)
     new, event = layout.new, layout.event
     filled: dict[str, Any] = {}
     rows = {"stream": layout.like, "start": layout.like, "end": layout.like}

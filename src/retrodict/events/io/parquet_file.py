@@ -47,10 +47,10 @@ def read_checked(path: Path) -> pa.Table:
             _ = field.name, getattr(field.type, "tz", None)
     except OSError as error:
         if path.is_file() and not error.errno:  # Arrow's own, about the contents
-            raise _damaged(path, error) from error
+            raise damaged(path, error) from error
         raise cannot_read(path, error) from error
     except (pa.ArrowException, UnicodeDecodeError) as error:
-        raise _damaged(path, error) from error
+        raise damaged(path, error) from error
     return table.replace_schema_metadata(
         {key: value for key, value in (table.schema.metadata or {}).items() if not key.startswith(_KEY + b".")}
     )
@@ -112,11 +112,12 @@ def read_arrow(path: Path, names: Sequence[str] | None = None) -> pa.Table:
         table = _read(path, names)
         table.validate(full=True)
     except pa.ArrowException as error:
-        raise _damaged(path, error) from error
+        raise damaged(path, error) from error
     return table
 
 
-def _damaged(path: Path, error: Exception) -> DataError:
+def damaged(path: Path, error: Exception) -> DataError:
+    """The error for a file that is no Parquet, or no longer."""
     reason = str(error).splitlines()[0].rstrip(".")
     return DataError(
         f"this is not a Parquet file, or it is cut off or damaged ({reason})",

@@ -10,6 +10,7 @@
 | ``.pkl`` | old neural Hawkes and EasyTPP pickles, read as data |
 | ``.xes``, tables with its columns | event logs of process mining |
 | a folder, tables with its columns | MEDS data sets |
+| a folder of other ``.parquet`` files, partitioned or not | one row an event |
 
 CSV, JSON, XES and pickles may be gzipped (``.csv.gz``).
 """
@@ -90,14 +91,20 @@ def read_events(
 def _format_of(path: Path, format: str | None) -> str:
     """The format of a file or folder that is to be read."""
     if path.is_dir():
-        if format not in (None, "meds"):
+        if format not in (None, "meds", "parquet"):
             raise DataError(f"this is a folder, not a file of format {format!r}", file=path, remedy="give one file")
-        return "meds"
+        return "parquet folder" if format == "parquet" or (format is None and _is_table(path)) else "meds"
     found = find_format(path, format)
     if found == "meds" and not path.exists():
         raise DataError("there is no such folder", file=path, remedy="check the path")
     listed = found == "easytpp" and inner_suffix(path) in (".parquet", ".pq")  # known by its columns
     return "parquet" if found == "meds" or listed else found
+
+
+def _is_table(folder: Path) -> bool:
+    from retrodict.events.io.pieces import is_parquet_folder  # loads Arrow
+
+    return is_parquet_folder(folder)
 
 
 def _library(value: Any) -> str:
@@ -110,6 +117,8 @@ def _reader(format: str) -> Callable[[Path, Request], StreamSet]:
         from retrodict.events.io.csv_file import read_csv as read
     elif format == "parquet":
         from retrodict.events.io.parquet_file import read_parquet as read
+    elif format == "parquet folder":
+        from retrodict.events.io.parquet_folder import read_parquet_folder as read
     elif format == "jsonl":
         from retrodict.events.io.jsonl import read_jsonl as read
     elif format == "xes":

@@ -109,6 +109,10 @@ def assemble(
     times = np.concatenate([np.zeros(0), *(record.times for record in records)])
     check_finite(times, places)
     types, names = _index_types(records, request, places)
+    if request.survey is not None:
+        request.survey.see_lines(
+            [kind for record in records for kind in record.types], axis, columns_of(records), request
+        )
     grouping = group(codes, times, len(records), request)
     starts, ends, assumed = _bounds(records, grouping.apply(times), grouping.offsets, request)
     whole = Places(request.file, rows, np.arange(len(records)), ids)
@@ -198,13 +202,18 @@ def _columns(records: Sequence[Record], grouping: Grouping, request: Request) ->
     filled = [record for record in records if len(record.times)]
     if not filled:
         return {}
-    names = filled[0].columns.keys()
+    names = columns_of(records) or ()
     for record in filled:
-        if record.columns.keys() != names:
+        if set(record.columns) != set(names):
             problem = f"the extra columns are {sorted(record.columns)}, but {sorted(names)} in row {filled[0].row}"
             raise record.error(problem, "give every stream the same extra columns", request)
     lists = {name: [value for record in filled for value in record.columns[name]] for name in names}
     return {name: grouping.apply(_column_from_list(values)) for name, values in lists.items()}
+
+
+def columns_of(records: Sequence[Record]) -> tuple[str, ...] | None:
+    """The extra columns of the first stream that has events; None where none has."""
+    return next((tuple(record.columns) for record in records if len(record.times)), None)
 
 
 def _column_from_list(values: Sequence[Any]) -> NDArray[Any]:
@@ -251,8 +260,16 @@ def use_num_types(sizes: Sequence[tuple[int | None, Any]], request: Request) -> 
 
 def read_lines(path: Path, request: Request) -> list[tuple[int, dict[str, Any]]]:
     """The objects in a JSON Lines file, each with its line number; blank lines are passed over."""
+    objects = parse_lines(read_text(path), request)
+    if not objects:
+        raise request.error("there are no streams", "give a file with at least one stream")
+    return objects
+
+
+def parse_lines(text: str, request: Request, first: int = 1) -> list[tuple[int, dict[str, Any]]]:
+    """The objects on the lines of a text, of which the first has the number ``first``."""
     objects = []
-    for number, line in enumerate(read_text(path).split("\n"), start=1):
+    for number, line in enumerate(text.split("\n"), start=first):
         if not line.strip():
             continue
         try:
@@ -266,8 +283,6 @@ def read_lines(path: Path, request: Request) -> list[tuple[int, dict[str, Any]]]
             remedy = 'write each stream as {"id": ..., "horizon": [...], "times": [...], "types": [...]}'
             raise request.error(f"the line holds a JSON {_json_name(value)}, not an object", remedy, row=number)
         objects.append((number, value))
-    if not objects:
-        raise request.error("there are no streams", "give a file with at least one stream")
     return objects
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,13 +15,17 @@ from retrodict.errors import DataError, DataNotice
 from retrodict.events.stream import first_repeat
 from retrodict.events.time_axis import TimeAxis
 
+if TYPE_CHECKING:
+    from retrodict.events.io.survey import Survey
+
 
 @dataclass
 class Request:
     """The arguments of ``read_events``, the file's name for messages, and the notices gathered on the way.
 
     ``axis`` is a time axis recorded in the source itself (our Parquet files have one). ``layout`` is "meds" or "xes"
-    where the columns are those of these formats (``known_layouts``).
+    where the columns are those of these formats (``known_layouts``). Of a source that is read in parts, ``survey``
+    looks at each, and ``settled`` is the axis that was chosen for all of them.
     """
 
     file: object | None = None
@@ -38,6 +42,8 @@ class Request:
     lifecycle: str | None = None
     layout: str | None = None
     axis: TimeAxis | None = None
+    survey: Survey | None = None
+    settled: TimeAxis | None = None
     notices: list[str] = field(default_factory=list)
     rows: int = 0
     most_rows: int | None = None

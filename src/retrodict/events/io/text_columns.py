@@ -14,27 +14,43 @@ _KINDS = {"stream": ("integer",), "type": ("integer", "float")}
 
 def infer(column: pa.ChunkedArray, name: str, names: Mapping[str, str | None]) -> pa.ChunkedArray:
     """What every value is written as, else the text itself; ``names`` are the columns that play parts."""
-    role = next((role for role, own in names.items() if own == name), "")
-    kinds = _KINDS.get(role, ("integer", "boolean", "float"))
+    return as_kind(column, choose_kind(written_as(column), name, names))
+
+
+def written_as(column: pa.ChunkedArray) -> set[str]:
+    """The kinds that every value could be; all of them, and "nothing", where there is no value."""
     present = column.drop_null()
     if not len(present):
-        return column
-    if pc.all(pc.match_substring_regex(present, _INTEGER)).as_py():
-        return column.cast(pa.int64())
+        return {"nothing", "integer", "boolean", "float"}
     booleans = pa.array(["true", "false", "True", "False"], column.type)
-    if "boolean" in kinds and pc.all(pc.is_in(present, booleans)).as_py():
+    fits = {
+        "integer": pc.match_substring_regex(present, _INTEGER),
+        "boolean": pc.is_in(present, booleans),
+        "float": pc.match_substring_regex(present, _FLOAT),
+    }
+    return {kind for kind, flags in fits.items() if pc.all(flags).as_py()}
+
+
+def choose_kind(fits: set[str], name: str, names: Mapping[str, str | None]) -> str:
+    """The kind of a column, of those that its values fit and that its part allows."""
+    role = next((role for role, own in names.items() if own == name), "")
+    allowed = _KINDS.get(role, ("integer", "boolean", "float"))
+    return "text" if "nothing" in fits else next((kind for kind in allowed if kind in fits), "text")
+
+
+def as_kind(column: pa.ChunkedArray, kind: str) -> pa.ChunkedArray:
+    """A column of text as integers, booleans or floats."""
+    if kind == "boolean":
         return pc.equal(pc.utf8_lower(column), "true")
-    if "float" in kinds and pc.all(pc.match_substring_regex(present, _FLOAT)).as_py():
-        return column.cast(pa.float64())
-    return column
+    return column if kind == "text" else column.cast(pa.int64() if kind == "integer" else pa.float64())
 
 
-def to_lines(table: pa.Table) -> bytes:
+def to_lines(table: pa.Table, header: bool = True) -> bytes:
     """A table of text as CSV: fields in quotes where they need them, nothing where there is no value."""
     head = [pa.array([name], pa.large_string()) for name in table.column_names]
     body = [column.combine_chunks() for column in table.columns]
     text = b""
-    for columns in (head, body):
+    for columns in (head, body) if header else (body,):
         fields = [_quote(column).fill_null("") for column in columns]
         lines = pc.binary_join_element_wise(*fields, pa.scalar(",", pa.large_string()))
         ended = pc.binary_join_element_wise(lines, pa.scalar("", pa.large_string()), pa.scalar("\n", pa.large_string()))

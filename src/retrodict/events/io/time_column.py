@@ -235,6 +235,8 @@ def choose_axis(columns: list[TimeColumn], gaps: Callable[[], NDArray[Any]], req
 
     ``gaps`` gives the nanoseconds between neighbouring events, or failing those the streams' lengths.
     """
+    if request.settled is not None:
+        return request.settled
     recorded = request.axis or TimeAxis()
     if not columns[0].calendar:
         if request.timezone is not None:

@@ -64,13 +64,24 @@ def index_integers(
     distinct, codes = np.unique(values, return_inverse=True)
     check_num_types(len(distinct), request)
     highest = int(distinct[-1]) if len(distinct) else -1
-    if highest < max(64, 2 * len(distinct)):
+    if not are_sparse(highest, len(distinct)):
         return values, tuple(str(k) for k in range(highest + 1))
-    request.notices.append(
-        f"the {len(distinct)} integer types go up to {highest}, too sparse for indices: they were taken as "
-        "names; pass types= to say otherwise"
-    )
+    if request.survey is None and request.settled is None:
+        request.notices.append(sparse_notice(len(distinct), highest))
     return codes.astype(np.int64), tuple(str(value) for value in distinct)
+
+
+def are_sparse(highest: int, number: int) -> bool:
+    """Whether so many different integers, up to the highest, are names and not indices."""
+    return highest >= max(64, 2 * number)
+
+
+def sparse_notice(number: int, highest: int) -> str:
+    """What to say of integers that were taken as names."""
+    return (
+        f"the {number} integer types go up to {highest}, too sparse for indices: they were taken as names; pass types= "
+        "to say otherwise"
+    )
 
 
 def whole_numbers(values: NDArray[Any], places: Places) -> NDArray[np.int64]:

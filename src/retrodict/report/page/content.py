@@ -14,13 +14,31 @@ from retrodict.report.stream_view import StreamView
 
 
 @dataclass(frozen=True)
+class Score:
+    """An answer of N streams and K types against the truth.
+
+    ``distance`` [N, K] to it and what is really ``missing`` [N, K]; ``aligned`` [N] imputed events that stand for a
+    missing one, of whose 90 % intervals ``covered`` [N] hold its time.
+    """
+
+    distance: NDArray[np.float64]
+    missing: NDArray[np.int64]
+    aligned: NDArray[np.int64]
+    covered: NDArray[np.int64]
+
+
+@dataclass(frozen=True)
 class Answer:
-    """The consensus of N streams at one cost, with its risk [N] and that of predicting nothing [N]."""
+    """The consensus of N streams at one cost, with its risk [N] and that of predicting nothing [N].
+
+    ``score`` is there where the truth is known.
+    """
 
     cost: float
     streams: StreamSet
     risk: NDArray[np.float64]
     nothing: NDArray[np.float64]
+    score: Score | None = None
 
 
 @dataclass(frozen=True)

@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from retrodict.events.stream import EventStream
-from retrodict.report.page.content import Answer, Content
+from retrodict.report.page.content import Answer, Content, Score
 from retrodict.report.stream_view import StreamView
 
 _BLOCK = 200_000  # characters of JSON, after which a block is full
@@ -117,6 +117,19 @@ def _answer(answer: Answer, K: int) -> dict[str, Any]:
         "nothing": _rounded(answer.nothing),
         "byType": np.bincount(z.event_types, minlength=K).tolist(),
         "sure": _rounded(chance),
+        "score": None if answer.score is None else _score(answer.score),
+    }
+
+
+def _score(score: Score) -> dict[str, Any]:
+    """The truth against this answer, by stream and by type."""
+    return {
+        "missing": score.missing.sum(1).tolist(),
+        "distance": _rounded(score.distance.sum(1)),
+        "aligned": score.aligned.tolist(),
+        "covered": score.covered.tolist(),
+        "missingByType": score.missing.sum(0).tolist(),
+        "distanceByType": _rounded(score.distance.sum(0)),
     }
 
 

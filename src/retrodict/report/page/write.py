@@ -17,7 +17,7 @@ from retrodict.events.atomic import atomic_file
 from retrodict.report.page.content import Content
 from retrodict.report.page.pack import blocks_of, index_of, pack
 
-_SCRIPTS = ("unpack", "words", "marks", "timeline", "table", "list", "charts", "summary", "page")
+_SCRIPTS = ("unpack", "words", "marks", "timeline", "table", "list", "charts", "summary", "score", "glossary", "page")
 
 
 def write_page(content: Content, path: str | os.PathLike[str]) -> Path:

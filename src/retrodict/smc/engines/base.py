@@ -6,15 +6,15 @@ model, mechanism, proposal and option; a faster one may refuse what it was not w
 
 from __future__ import annotations
 
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from torch import Tensor
 
 from retrodict.events.batch import Batch
 from retrodict.proposals.base import Proposal
 from retrodict.smc.options import Options
-from retrodict.smc.particles import Result
-from retrodict.smc.sampler import SequentialMonteCarlo
+from retrodict.smc.particles import Particles, Result
+from retrodict.smc.sampler import Begun, SequentialMonteCarlo
 
 
 class Engine(Protocol):
@@ -34,6 +34,13 @@ class Engine(Protocol):
 
     def run(self, observed: Batch, proposal: Proposal, keys: Tensor, options: Options) -> Result:
         """The weighted particles of B streams; ``keys`` [B] are the streams' random keys."""
+
+
+class Went(NamedTuple):
+    """What became of particles that were gone on with."""
+
+    particles: Particles
+    result: Result | None  # what was drawn; None where they do not go to the end
 
 
 class TorchEngine:
@@ -57,3 +64,20 @@ class TorchEngine:
     def run(self, observed: Batch, proposal: Proposal, keys: Tensor, options: Options) -> Result:
         """Algorithm 1."""
         return SequentialMonteCarlo(observed, proposal, keys, options).run()
+
+    def go_on(
+        self, observed: Batch, proposal: Proposal, keys: Tensor, options: Options, begun: Begun, ends: bool
+    ) -> Went:
+        """Algorithm 1 from where particles stand, which are changed: to the end, or through the segments to be closed.
+
+        In the latter case it is forgotten which events were drawn: model and mechanism remember what matters.
+        """
+        smc = SequentialMonteCarlo(observed, proposal, keys, options, begun)
+        if ends:
+            result = smc.run()
+            return Went(smc.particles, result)
+        smc.draw_start()
+        for i in range(int(begun.counts.max())):
+            smc.step(i, (smc.counts > i).nonzero()[:, 0])
+            smc.particles.forget()
+        return Went(smc.particles, None)

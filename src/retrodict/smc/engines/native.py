@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import functools
 import importlib
+import math
 import weakref
 from types import ModuleType
 from typing import Any
@@ -26,12 +27,15 @@ from retrodict.models.quadrature import GaussLegendre
 from retrodict.proposals.base import Proposal
 from retrodict.proposals.filtering import Filtering
 from retrodict.proposals.smoothing import Smoothing
+from retrodict.smc.engines.base import Went
 from retrodict.smc.options import EIGHT_NODES, Options, runaway_message
 from retrodict.smc.particles import Forest, Result, Trace
 from retrodict.smc.propose import Inversion, Thinning
 from retrodict.smc.resampling import Scheme, multinomial, residual, stratified, systematic
+from retrodict.smc.sampler import Begun
 
 _SCHEMES: dict[Scheme | None, int] = {None: 0, multinomial: 1, stratified: 2, systematic: 3, residual: 4}
+_SILENCE = -1  # in the place of a type: nothing happened there (native/sweep.hpp)
 _GROUP_ROWS = 200  # particles that share a matrix product: enough to fill it, few enough for the cache
 
 
@@ -101,14 +105,46 @@ class NativeEngine:
 
     def run(self, observed: Batch, proposal: Proposal, keys: Tensor, options: Options) -> Result:
         """Algorithm 1."""
+        draws = torch.full_like(observed.durations, proposal.model.start_atom is not None, dtype=torch.bool)
+        return self._run(observed, proposal, keys, options, _batch(observed, keys, observed.mask.sum(1), draws), None)
+
+    def go_on(
+        self, observed: Batch, proposal: Proposal, keys: Tensor, options: Options, begun: Begun, ends: bool
+    ) -> Went:
+        """Algorithm 1 from where particles stand, which are changed (``TorchEngine.go_on``)."""
+        p, model = begun.particles, proposal.model
+        taken = _take_state(p.state, model.num_types)
+        own = [x.contiguous().numpy() for x in (p.log_weights, p.window, p.rounds)]
+        since = p.state.time.contiguous().numpy()
+        begins, numbers = observed.begins.contiguous().numpy(), begun.numbers.contiguous().numpy()
+        particles = _built().Particles(taken, since, *own, begins, numbers, ends)
+        draws = (begun.numbers == 0) & (model.start_atom is not None)
+        batch = _batch(observed, keys, begun.counts, draws)
+        result = self._run(observed, proposal, keys, options, batch, particles, p.log_evidence.numpy())
+        p.state = _give_state(p.state, taken, since)
+        p.log_weights, p.window, p.rounds = map(torch.from_numpy, own)
+        p.log_evidence = result.log_evidence
+        return Went(p, result if ends else None)
+
+    def _run(
+        self,
+        observed: Batch,
+        proposal: Proposal,
+        keys: Tensor,
+        options: Options,
+        batch: Any,
+        particles: Any,
+        evidence: NDArray[np.float64] | None = None,
+    ) -> Result:
+        """Run it from the start, or on from particles, which are replaced, and the evidence so far."""
         B, M, S = len(keys), options.particles, observed.times.shape[1] + 1
-        log_evidence, ess = np.zeros(B), np.full((B, S), np.nan)
+        log_evidence = np.zeros(B) if evidence is None else evidence.copy()
+        ess = np.full((B, S), np.nan)
         parents = np.tile(np.arange(M, dtype=np.int32), (B, S, 1))
         resampled, log_weights = np.zeros((B, S), np.bool_), np.zeros((B, S, M))
         heads = np.full((B, S, M), -1, np.int32)
         results = _built().Results(log_evidence, ess, parents, resampled, log_weights, heads)
         model, future = self._weights(proposal)
-        batch = _batch(observed, keys, proposal.model.start_atom is not None)
         pieces = pieces_of(proposal.missingness, observed)
         assert pieces is not None
         never_change = _never_change(pieces)
@@ -116,7 +152,8 @@ class NativeEngine:
         threads = torch.get_num_threads()
         group = max(1, min(_GROUP_ROWS // M, -(-B // threads)))
         settings = _settings(proposal, options, pieces, never_change)
-        histories = _built().sweep(model, future, settings, batch, rates, shares, results, group, threads)
+        given = model, future, settings, batch, rates, shares, results, group, threads, particles
+        histories = _built().sweep(*given)
         if histories.runaway:
             raise RunawayError(runaway_message(options.max_events))
         E = histories.size
@@ -143,21 +180,34 @@ class NativeEngine:
         return weights
 
 
-def _batch(observed: Batch, keys: Tensor, has_atom: bool) -> Any:
-    """Where each segment ends, what was seen there, and which streams may have lost an event at their start."""
-    lengths = observed.mask.sum(1)
+def _batch(observed: Batch, keys: Tensor, lengths: Tensor, draws: Tensor) -> Any:
+    """Where each of ``lengths`` [B] segments and the stream ends, what was seen there, and which streams may have lost
+    an event at their start, if that is to be drawn."""
     edges = torch.cat([observed.times, observed.durations[:, None]], 1).double()
     ends = torch.arange(edges.shape[1]) >= lengths[:, None]
     edges = torch.where(ends, observed.durations[:, None].double(), edges)
     seen_at_start = (lengths > 0) & (edges[:, 0] == 0)
-    draws = ~seen_at_start if has_atom else torch.zeros_like(seen_at_start)
     return _built().Batch(
         edges.contiguous().numpy(),
-        observed.types.to(torch.int32).contiguous().numpy(),
+        torch.where(observed.mask, observed.types, _SILENCE).to(torch.int32).contiguous().numpy(),
         lengths.to(torch.int32).numpy(),
         keys.contiguous().numpy(),
-        draws.numpy(),
+        (draws & ~seen_at_start).numpy(),
     )
+
+
+def _take_state(state: Any, types: int) -> NDArray[np.float64]:
+    """What models remember of R rows beside the time of the last event, [R, ...]; a copy."""
+    fields = [field.double().flatten(1) for field in state[:-1]] or [state.time.new_zeros(len(state.time), types)]
+    return torch.cat(fields, 1).contiguous().clone().numpy()
+
+
+def _give_state(like: Any, taken: NDArray[np.float64], since: NDArray[np.float64]) -> Any:
+    """A state of the kind of another from what was taken of it."""
+    widths = [math.prod(field.shape[1:]) for field in like[:-1]] or [taken.shape[1]]
+    parts = zip(torch.from_numpy(taken).split(widths, 1), like[:-1], strict=False)
+    fields = [part.reshape(field.shape).to(field.dtype) for part, field in parts]
+    return type(like)(*fields, torch.from_numpy(since))
 
 
 def _never_change(pieces: Pieces) -> bool:
@@ -229,11 +279,10 @@ def _pack_model(proposal: Proposal) -> Any:
     K = model.num_types
     units = _arrays(torch.zeros(0, K) if mix is None else mix.past.weight)
     if isinstance(model, Hawkes):
-        decay = model.decay.double().expand(model.num_types)
-        jumps = model.excitation.double() * decay
-        return _built().HawkesWeights(model.base.tolist(), decay.tolist(), jumps.reshape(-1).tolist(), *units)
+        decays, jumps = model.decays.reshape(-1), model.jumps.double().reshape(K, -1)
+        return _built().HawkesWeights(model.base.tolist(), decays.tolist(), jumps.detach().numpy(), *units)
     assert isinstance(model, Poisson)
-    return _built().HawkesWeights(model.rates.tolist(), [1.0] * K, [0.0] * (K * K), *units)
+    return _built().HawkesWeights(model.rates.tolist(), [1.0], np.zeros((0, K)), *units)
 
 
 def _pack_future(proposal: Proposal) -> Any:

@@ -46,8 +46,13 @@ function tradeCharts(index, words) {
   const events = index.answers.map((answer) => sum(answer.events));
   const axis = `cost of an event too many or too few${unit}`;
   const first = 'Expected distance to the truth, as a share of what predicting nothing risks', second = 'Imputed events';
+  const scores = index.answers.map(({ score, cost }) => score && share(sum(score.distance), cost * sum(score.missing)));
+  const third = 'True distance, as a share of that of predicting nothing';
+  const known = scores.some((value) => value !== null)
+    ? [chart(third, curve(third, costs, scores, axis, Math.max(1, ...scores)), ['cost', 'share'], costs.map((cost, n) => [number(cost), number(scores[n])]))] : [];
   return [
     chart(first, curve(first, costs, shares, axis, 1), ['cost', 'share'], costs.map((cost, n) => [number(cost), number(shares[n])])),
+    ...known,
     chart(second, curve(second, costs, events, axis, upTo(events)), ['cost', 'events'], costs.map((cost, n) => [number(cost), number(events[n])])),
   ];
 }

@@ -73,6 +73,7 @@ class Page {
     document.getElementById('lead').textContent =
       `${count(streams.id.length, 'stream')} from ${this.words.between(start, end)}${this.index.axis.zone ? ` (${this.index.axis.zone})` : ''}`;
     this.paint(this.isDark(), false);
+    fillGlossary();
     showWarnings(this.index);
     this.arrange();
     this.decode(this.which);
@@ -99,6 +100,7 @@ class Page {
     showCost(this.index, which, this.words);
     showTiles(this.index, answer);
     showTypes(this.index, answer);
+    showScore(this.index, answer, this.words);
     this.redraw();
   }
 
@@ -115,10 +117,10 @@ class Page {
     const { stream, index, words } = this, i = stream.number, answer = stream.answers[this.which];
     const { id, expected, surprise, families, doubts } = index.streams, chosen = index.answers[this.which];
     this.name.textContent = `Stream ${id[i]}`;
-    const surprising = surprise[i] === null ? 'no probability' : `surprise ${brief(surprise[i])} nats an event`;
+    const surprising = surprise[i] === null ? 'no probability' : `surprise ${brief(surprise[i])} an event`;
     this.about.textContent = `${words.between(stream.start, stream.end, stream.step)} · ${count(stream.observed.length, 'observed event')} · `
       + `${brief(expected[i])} expected missing · ${number(answer.length)} imputed · ${surprising} · ${brief(families[i])} effective families · `
-      + `expected distance to the truth ${words.amount(chosen.risk[i])} (predicting nothing: ${number(chosen.nothing[i])})`;
+      + `expected distance to the truth ${words.amount(chosen.risk[i])} (predicting nothing: ${number(chosen.nothing[i])})${streamScore(chosen, i, words)}`;
     this.doubts.replaceChildren(...index.doubts.filter((_, bit) => doubts[i] >> bit & 1).map((doubt) => element('li', {}, doubt.text)));
     const marks = stream.truth ? [...LEGEND, TRUTH] : LEGEND;
     this.legend.replaceChildren(...marks.map(([name, mark]) =>

@@ -38,9 +38,11 @@ function showCost(index, which, words) {
   const cost = words.amount(answer.cost);
   const risk = share(total(answer.risk), total(answer.nothing));
   const told = risk === null ? '' : ` Its expected distance to the truth is ${Math.round(100 * risk)} % of what predicting nothing risks.`;
+  const expected = total(index.streams.expected), made = total(answer.events);
+  const few = expected >= 5 && made < expected / 2 ? ` ${number(expected)} are expected, but the times of most are hardly known.` : '';
   slider.setAttribute('aria-valuetext', `${cost}, ${count(total(answer.events), 'event')} imputed`);
   document.getElementById('cost-words').replaceChildren(
-    element('b', {}, cost), `: ${count(total(answer.events), 'event')} imputed.`,
+    element('b', {}, cost), `: ${count(total(answer.events), 'event')} imputed.${few}`,
     element('span', { class: 'more' }, `${told} A higher cost imputes more, and less certain, events.`));
 }
 
@@ -48,6 +50,9 @@ function showCheck(check, words) {
   if (!check) return;
   document.getElementById('check').hidden = false;
   document.getElementById('verdict').textContent = check.verdict;
+  const { file, missing, proposal, particles, imputed_streams: imputed, streams } = check.about;
+  const hidden = missing ? `; hidden: ${missing}` : '', how = proposal ? `; ${proposal} with ${number(particles)} particles` : '';
+  document.getElementById('checked').textContent = `Checked on ${count(imputed ?? streams, 'complete stream')}${file ? ` of ${file}` : ''}${hidden}${how}.`;
   document.getElementById('check-charts').replaceChildren(...checkCharts(check, words));
 }
 

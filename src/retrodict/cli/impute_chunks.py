@@ -1,0 +1,269 @@
+"""``retrodict impute`` of more streams than fit into the memory, chunk by chunk."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from retrodict import _limits
+from retrodict.cli import common
+from retrodict.cli.kept_check import repeat_verdict
+from retrodict.errors import DataError, LimitError, ModelError, RetrodictError, WriteError
+from retrodict.events.atomic import remove_stale
+from retrodict.events.io.files import find_format
+from retrodict.events.io.pieces import count_rows, is_parquet_folder
+from retrodict.events.lock import lock_folder
+from retrodict.jobs.complete import NAME, is_complete
+from retrodict.jobs.folder import JobFolder, beside
+from retrodict.jobs.identity import describe_proposal, input_identity
+from retrodict.jobs.plan import Plan, kind_of
+from retrodict.jobs.run import Finished, keep_draws, plan_job, run_job
+from retrodict.jobs.work import Work
+from retrodict.jobs.workers import Here, OnCluster, Workers
+from retrodict.models.model_folder import load_model
+from retrodict.proposals.base import Proposal
+from retrodict.smc.engines import choose, place
+from retrodict.smc.options import Options
+from retrodict.smc.ray_pool import RayPool, load_ray
+
+if TYPE_CHECKING:
+    from retrodict.events.stream_set import StreamSet
+
+MANY_ROWS, MANY_STREAMS = 1_000_000, 20_000  # beyond which chunks are worked on
+STREAMS = 10_000  # of a chunk
+_CELLS = 10_000_000  # particles times rows of a chunk
+_BYTES = 50  # of memory for a particle at a row, when all is done at once
+
+
+class Chunking(NamedTuple):
+    """What the user said of chunks: streams in each (0: none at all), and to go on with or drop an unfinished run."""
+
+    streams: int | None
+    resume: bool | None
+    cluster: str | None = None
+    workers: int | None = None
+
+    def check(self) -> None:
+        """Refuse what cannot be, before anything is read."""
+        if self.workers is not None and self.cluster is None:
+            raise ModelError("--workers is for --cluster alone. Give both, or leave it out.")
+        if self.streams == 0 and self.cluster is not None:
+            raise ModelError(
+                "--cluster works on chunks, and --chunk-streams 0 says that there are none. Leave one out."
+            )
+        if self.cluster is not None:
+            load_ray()
+
+    def goes_on(self, output: Path) -> bool:
+        """Whether there is an unfinished run to go on with, or a finished one that may be this one."""
+        return self.resume is True and (JobFolder(beside(output)).exists or (output / NAME).exists())
+
+    def sizes(self, particles: int | str) -> tuple[int, int]:
+        """The most streams of a chunk, and about how many rows."""
+        most = _limits.current().rows
+        if self.streams:
+            return self.streams, most
+        return STREAMS, min(most, max(1000, _CELLS // (particles if isinstance(particles, int) else 1000)))
+
+
+def form_of(file: Path, output: Path, kind: str) -> str:
+    """How the answer is written, if it can be written in chunks: "csv", "parquet", "folder" or "jsonl"."""
+    wanted = "folder" if is_folder_of_tables(file, output) else find_format(output, None, folder=True)
+    allowed = {"csv": ("csv",), "parquet": ("parquet", "csv", "folder"), "lines": ("jsonl",)}[kind]
+    if wanted in allowed:
+        return wanted
+    names = {"csv": ".csv", "parquet": ".parquet", "jsonl": ".jsonl", "folder": "a folder"}
+    what = {"csv": "CSV", "parquet": "Parquet", "lines": "JSON Lines"}[kind]
+    raise DataError(
+        f"in chunks, {what} is written as {' or '.join(names[each] for each in allowed)} alone",
+        file=output,
+        remedy="give such a name, or do it all at once with --chunk-streams 0 if there is memory enough",
+    )
+
+
+def is_folder_of_tables(file: Path, output: Path) -> bool:
+    """Whether the output is to be a folder of Parquet files, because the input is one."""
+    return find_format(output, None, folder=True) == "meds" and output.suffix != ".meds" and is_parquet_folder(file)
+
+
+def read_or_chunk(
+    file: Path, columns: common.Columns, chunking: Chunking, output: Path, particles: int | None, whole: bool
+) -> tuple[str, StreamSet | None]:
+    """The streams, where they are few; else how to read them in chunks. ``whole``: rather all at once."""
+    kind = kind_of(file, columns.given()) if chunking.streams != 0 else None
+    if kind is None:
+        if chunking.streams or chunking.cluster or chunking.goes_on(output):
+            problem = "only CSV, JSON Lines and Parquet tables, one row an event, can be imputed in chunks"
+            raise DataError(problem, file=file, remedy="leave --chunk-streams, --cluster and --resume out")
+        return "", columns.read(file)
+    if chunking.streams or chunking.cluster or JobFolder(beside(output)).exists or is_folder_of_tables(file, output):
+        return kind, None
+    if not whole and count_rows(file, kind, MANY_ROWS) > MANY_ROWS:
+        return kind, None
+    try:
+        observed = columns.read(file)
+    except LimitError:
+        if whole:
+            raise
+        return kind, None  # what is too large for the memory is not too large for chunks
+    return (kind, None) if not whole and are_many(observed, particles) else ("", observed)
+
+
+def are_many(observed: StreamSet, particles: int | None) -> bool:
+    """Whether streams that were read are so many that they are better imputed in chunks."""
+    need = float(_BYTES) * (particles or 1000) * (observed.num_events + len(observed))
+    most = _limits.current().memory or int(0.8 * _limits.free_memory())
+    return len(observed) > MANY_STREAMS or need > most / 2
+
+
+def refuse_whole(report: Path | None, sensitivity: bool) -> None:
+    """Refuse what is only made of all streams at once."""
+    for option, given in (("--report", report is not None), ("--sensitivity", sensitivity)):
+        if given:
+            raise DataError(
+                f"{option} needs all streams at once, and these are imputed in chunks",
+                remedy=f"leave {option} out (draws of a chunk can be looked at with 'retrodict report'), or give "
+                "--chunk-streams 0 if there is memory enough",
+            )
+
+
+@contextmanager
+def unfinished(output: Path, chunking: Chunking) -> Iterator[JobFolder]:
+    """The folder of the job, held for this process alone; what an error or an interrupt leaves can be gone on with."""
+    job = JobFolder(beside(output))
+    with lock_folder(job.path):
+        remove_stale(job.path)
+        new = not job.exists
+        if not new and chunking.resume is None:
+            raise DataError(
+                "a run that was not finished is kept here",
+                file=job.path,
+                remedy="go on with it by --resume, or drop it and begin again by --restart",
+            )
+        if chunking.resume is False:
+            job.clear()
+        kept = f"what is done is kept in {job.path}: go on with --resume"
+        try:
+            with common.when_interrupted(lambda: kept):
+                yield job
+        except WriteError as error:
+            raise WriteError(error.problem, file=error.file, remedy=f"{error.remedy}; {kept}") from error
+        except OSError as error:
+            problem = f"cannot write: {error.strerror or error}"
+            remedy = f"check that there is space on the disk and that the folder is still there; {kept}"
+            raise WriteError(problem, file=error.filename or job.path, remedy=remedy) from error
+        except RetrodictError:
+            if new and not (job.path / "job.json").exists():  # nothing but a plan that came to nothing
+                job.remove()
+            raise
+
+
+class Choices(NamedTuple):
+    """How to impute: which proposal (given the time zone), where and with which options it runs, at which cost."""
+
+    proposal: Callable[[str | None], tuple[Proposal, Path]]
+    missing: list[str]  # what goes missing and the smoother, as it was typed
+    model: Path
+    device: str
+    smc: Options
+    options: dict[str, Any]
+    cost: float | None
+
+
+def impute_chunks(
+    file: Path,
+    kind: str,
+    columns: common.Columns,
+    chunking: Chunking,
+    how: Choices,
+    output: Path,
+    draws: Path | None,
+) -> None:
+    """Impute chunk by chunk, say what was done, and leave nothing behind but what was asked for."""
+    form = form_of(file, output, kind)
+    model = load_model(how.model)  # a folder that is none is refused before the input is read
+    sizes = chunking.sizes(how.options["particles"])
+    source = input_identity(file, columns.given(), *sizes)
+    given = {f"--{name}": value for name, value in how.options.items()} | {"--cost": how.cost}
+    made = {**source, **given, "the model": model.digest(), "what goes missing": how.missing}
+    if chunking.resume and not JobFolder(beside(output)).exists and is_complete(output, made):
+        common.note(f"{output} is complete already: nothing was to be done")
+        return
+    with unfinished(output, chunking) as job:
+        plan = plan_job(job, file, kind, columns.given(), *sizes, source, common.bar)
+        show_notes({f"{file}: {text}": number for text, number in plan.notices.items()}, len(plan.chunks))
+        work, identity, workers = _prepare(plan, columns, how, form, job, file, chunking)
+        axis = work.proposal.model.matched(plan.read(0)).axis
+        scale = columns.units_in(axis)
+        price = None if how.cost is None else how.cost * scale
+        with closing(workers):
+            finished = run_job(work, identity, made, price, output, common.bar, workers)
+        show_notes(finished.notes, finished.chunks)
+        _name_impossible(finished)
+        if draws is not None:
+            keep_draws(job, draws)
+            what = f"weighted draws of {finished.streams:,} streams, a folder for each of {finished.chunks:,} chunks"
+            common.wrote(draws, what)
+        job.remove()
+    units = columns.unit_of(axis, work.proposal.model.time_unit)
+    common.wrote(
+        output,
+        f"{finished.observed:,} observed and {finished.imputed:,} imputed events ({finished.pooled.expected:,.1f} "
+        f"expected missing; cost {finished.pooled.price / scale:.4g} {units})",
+    )
+
+
+def _prepare(
+    plan: Plan,
+    columns: common.Columns,
+    how: Choices,
+    form: str,
+    job: JobFolder,
+    file: Path,
+    chunking: Chunking,
+) -> tuple[Work, dict[str, Any], Workers]:
+    """The work to be done, what it must have in common with an unfinished run, and who does it."""
+    proposal, folder = how.proposal(plan.axis.timezone)
+    checked = repeat_verdict(proposal.model, folder, how.model)
+    engine = how.options["engine"]
+    workers: Workers = Here()
+    if chunking.cluster is not None and how.device.startswith("cuda"):  # which this machine need not have
+        workers = OnCluster(RayPool(chunking.cluster, chunking.workers, how.device))
+    else:
+        where = "cpu" if chunking.cluster is not None else how.device
+        proposal = place(proposal, where, engine, how.smc)
+        with common.notes():
+            engine = choose(engine, proposal, how.smc).name
+        if chunking.cluster is not None:
+            workers = OnCluster(RayPool(chunking.cluster, chunking.workers))
+    identity: dict[str, Any] = describe_proposal(proposal, engine)
+    identity |= {f"--{name}": value for name, value in how.options.items() if name != "engine"}
+    identity |= {"--cost": how.cost, "the format of --output": form}
+    about = {"command": common.command_line(), "file": file.name, "check": checked}
+    options = {**how.options, "engine": engine}
+    return Work(job.path.resolve(), plan, proposal, options, form, columns["unit"], about), identity, workers
+
+
+def _name_impossible(finished: Finished) -> None:
+    if finished.num_impossible:
+        names = ", ".join(repr(name) for name in finished.impossible)
+        more = finished.num_impossible - len(finished.impossible)
+        listed = names + (f" and {more:,} more" if more else "")
+        common.note(f"nothing is imputed in {listed}: the observed events of these streams are written as they are")
+
+
+def show_notes(notes: Any, chunks: int) -> None:
+    """Say what was noticed; of notes that differ in names and numbers alone, the first, and how many chunks had one."""
+    alike: dict[str, tuple[str, int]] = {}
+    for text, number in notes.items():
+        key = re.sub(r"'[^']*'|[\d.,:%]+", "#", text)
+        first, before = alike.get(key, (text, 0))
+        alike[key] = first, before + number
+    for text, number in alike.values():
+        common.note(
+            common.in_options(text)
+            + (f" (the first of {number:,} such notes from {chunks:,} chunks)" if number > 1 else "")
+        )

@@ -1,0 +1,1 @@
+"""Imputation over HTTP: ``retrodict serve``. Needs the extra ``retrodict[serve]``."""

@@ -1,0 +1,85 @@
+"""``rd.impute`` on a cluster: some streams to each worker at a time, and one posterior of all."""
+
+from __future__ import annotations
+
+import itertools
+import warnings
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from retrodict.errors import DataNotice, SuspicionNotice
+from retrodict.events.stream_set import StreamSet
+from retrodict.proposals.base import Proposal
+from retrodict.smc.diagnostics import Diagnostics
+from retrodict.smc.guesses import join
+from retrodict.smc.posterior import Posterior
+from retrodict.smc.ray_pool import RayPool
+
+_PER_CHUNK = 500  # streams
+Sampler = Callable[..., Posterior]
+
+
+def on_cluster(
+    pool: RayPool,
+    sample: Sampler,
+    observed: StreamSet,
+    proposal: Proposal,
+    options: dict[str, Any],
+    progress: Callable[[int], None] | None,
+) -> Posterior:
+    """The posterior that ``sample(observed, proposal, **options)`` gives, worked out by the workers of a cluster."""
+    edges = [*range(0, len(observed), _PER_CHUNK), len(observed)]
+    plain = observed.replace()  # what the streams were read from stays here
+    items = [(number, plain[first:stop]) for number, (first, stop) in enumerate(itertools.pairwise(edges))]
+    shared = (sample, proposal.to("cpu"), options)
+    found: dict[int, Posterior] = {}
+    notes: dict[str, type[Warning]] = {}
+    with pool.open(shared, _prepare) as session:
+        for item, (posterior, said) in session.each(_sample, map(_Item, items)):
+            found[item.number] = posterior
+            notes |= said
+            if progress is not None:
+                progress(sum(len(part) for part in found.values()))
+    for text, kind in notes.items():
+        warnings.warn(text, kind, stacklevel=4)
+    return _join([found[number] for number in sorted(found)], proposal.model.matched(observed), proposal)
+
+
+class _Item:
+    """Streams of one chunk; equal only to itself, so that it can be counted."""
+
+    def __init__(self, given: tuple[int, StreamSet]) -> None:
+        self.number, self.streams = given
+
+    def __str__(self) -> str:
+        return f"chunk {self.number}"
+
+
+def _prepare(shared: tuple[Sampler, Proposal, dict[str, Any]], device: str) -> tuple[Sampler, Proposal, dict[str, Any]]:
+    sample, proposal, options = shared
+    return sample, proposal.to(device), options
+
+
+def _sample(
+    shared: tuple[Sampler, Proposal, dict[str, Any]], item: _Item
+) -> tuple[Posterior, dict[str, type[Warning]]]:
+    """The posterior of a chunk without its model, and the notices."""
+    sample, proposal, options = shared
+    kinds = (DataNotice, SuspicionNotice)
+    with warnings.catch_warnings(record=True) as caught:
+        for kind in kinds:
+            warnings.simplefilter("always", kind)
+        posterior = sample(item.streams, proposal, **options)
+    posterior.model = None
+    return posterior, {str(one.message): one.category for one in caught if issubclass(one.category, kinds)}
+
+
+def _join(parts: list[Posterior], observed: StreamSet, proposal: Proposal) -> Posterior:
+    """One posterior of all chunks, in their order."""
+    order = np.arange(len(observed))
+    full, lagged = (join([getattr(part, name) for part in parts], order) for name in ("full", "lagged"))
+    evidence = np.concatenate([part.log_evidence for part in parts])
+    diagnostics = Diagnostics.concatenate([part.diagnostics for part in parts], order)
+    return Posterior(observed, full, lagged, evidence, diagnostics, proposal.model, parts[0].about)
