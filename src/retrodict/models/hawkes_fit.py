@@ -19,8 +19,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.linalg import solve_triangular
-from scipy.optimize import nnls
 
 from retrodict import _limits
 from retrodict.events.stream_set import StreamSet
@@ -145,6 +143,9 @@ def _free(a: Floats, pull: Floats) -> NDArray[np.int64]:
 
 def _quadratic(H: Floats, b: Floats) -> Floats:
     """The x >= 0 with the least x H x / 2 - b x."""
+    from scipy.linalg import solve_triangular  # SciPy takes a second to load, which only this fit needs
+    from scipy.optimize import nnls
+
     H = H + 1e-10 * np.trace(H) / len(H) * np.eye(len(H))
     lower = np.linalg.cholesky(H)
     return np.asarray(nnls(lower.T, solve_triangular(lower, b, lower=True), maxiter=50 * len(b))[0])
