@@ -1,6 +1,6 @@
 """Draw docs/images/page.png: the page that ``retrodict demo`` makes, in a browser without a window.
 
-    retrodict demo && python scripts/draw_page.py demo/page.html
+retrodict demo && python scripts/draw_page.py demo/page.html
 """
 
 from __future__ import annotations

@@ -23,7 +23,7 @@ def lacking(why: str) -> None:
 
 @pytest.fixture(scope="module")
 def browser():
-    """Chromium for the tests of one file: while it runs so does an event loop, and other files have loops of their own."""
+    """Chromium for the tests of one file: while it runs so does an event loop, and other files have their own."""
     program = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
     if program is None:
         lacking("no Chromium was found, so the page was not opened: apt-get install chromium")
