@@ -15,6 +15,7 @@ from retrodict.smc.engines import choose
 from retrodict.smc.options import Options
 from retrodict.smc.posterior import Posterior
 
+USUAL = Options.of(1, "systematic", 0.5, None, None, 1)  # as far as the choice of an engine hangs on them
 _ALIKE = {"native"}  # engines that give a stream the same bits in any batch
 
 
@@ -68,7 +69,7 @@ class Job(Task):
 
 def engine_of(proposal: Proposal) -> tuple[str, int]:
     """The engine that will run a proposal, and how many particles it affords."""
-    engine = choose("auto", proposal, Options.of(1, "systematic", 0.5, None, None, 1))
+    engine = choose("auto", proposal, USUAL)
     return engine.name, engine.affords
 
 
