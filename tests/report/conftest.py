@@ -21,7 +21,7 @@ def lacking(why: str) -> None:
     pytest.skip(why)
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")  # while it is open, an event loop runs, and other modules need their own
 def browser():
     program = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
     if program is None:
