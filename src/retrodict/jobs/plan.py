@@ -35,7 +35,7 @@ from retrodict.jobs.folder import JobFolder, digest_of
 from retrodict.jobs.identity import Input
 from retrodict.jobs.part import Chunk, Parts
 from retrodict.jobs.spread import Bucket, bucket_file, cannot_write, spread_table
-from retrodict.smc.judged import JUDGED
+from retrodict.smc.choice import JUDGED
 
 VERSION = 1
 _FINE = 8  # buckets of a chunk

@@ -67,12 +67,6 @@ class Job(Task):
         return id(self.proposal), self.particles, self.seed, self.max_events, self.observed.axis
 
 
-def engine_of(proposal: Proposal) -> tuple[str, int]:
-    """The engine that will run a proposal, and how many particles it affords."""
-    engine = choose("auto", proposal, USUAL)
-    return engine.name, engine.affords
-
-
 def make_job(
     observed: StreamSet,
     proposal: Proposal,
@@ -82,6 +76,6 @@ def make_job(
     most: ServeLimits,
 ) -> Job:
     """A job with the particles that its engine affords, where a request leaves them open."""
-    engine, affords = engine_of(proposal)
-    count = particles or min(affords, most.particles)
-    return Job(observed, proposal, count, seed, answer, most.missing, shares=engine in _ALIKE)
+    engine = choose("auto", proposal, USUAL)
+    count = particles or min(engine.affords, most.particles)
+    return Job(observed, proposal, count, seed, answer, most.missing, shares=engine.name in _ALIKE)
