@@ -24,7 +24,7 @@ from typing import Any
 
 import numpy as np
 import torch
-from serving import Client, Server, make_models, message
+from serving import Client, Server, doors, make_models, message
 
 import retrodict as rd
 from retrodict.datasets import flights_demo, flights_sample
@@ -36,11 +36,9 @@ def flights() -> rd.StreamSet:
     return smoother.missingness.censor(flights_demo.sample_splits(flights_sample())[2])[0]
 
 
-def doors() -> rd.StreamSet:
+def through_doors() -> rd.StreamSet:
     """Streams of a Hawkes process, half of whose first type is hidden."""
-    model = rd.Hawkes([0.4, 0.01], [[0.0, 0.9], [0.0, 0.0]], 1.5)
-    model.types = ("in", "out")
-    return rd.ByType({"in": 0.5}).censor(rd.simulate(model, 100, end=20.0, seed=0), seed=0)[0]
+    return rd.ByType({"in": 0.5}).censor(rd.simulate(doors(), 100, end=20.0, seed=0), seed=0)[0]
 
 
 def as_request(streams: rd.StreamSet, i: int, more: dict[str, Any]) -> dict[str, Any]:
@@ -103,12 +101,11 @@ def main() -> None:
     given = parser.parse_args()
     warnings.simplefilter("ignore")
     cores, place = os.cpu_count() or 1, Path(tempfile.mkdtemp())
-    hawkes = rd.Hawkes([0.4, 0.01], [[0.0, 0.9], [0.0, 0.0]], 1.5)
-    hawkes.types = ("in", "out")
+    filtering = rd.Filtering(doors(), rd.ByType({"in": 0.5}))
     cases = [
         ("flights", flights(), flights_demo.flights_smoother(), 1000, {"model": "flights"}),
         ("flights", flights(), flights_demo.flights_smoother(), 200, {"model": "flights"}),
-        ("doors", doors(), rd.Filtering(hawkes, rd.ByType({"in": 0.5})), 200, {"model": "doors", "missing": "in=0.5"}),
+        ("doors", through_doors(), filtering, 200, {"model": "doors", "missing": "in=0.5"}),
     ]
     print(f"{cores} cores, load {os.getloadavg()[0]:.1f} before")
     print("| model, particles | clients | p50 ms | p99 ms | requests/s | CPU ms | requests a run |")

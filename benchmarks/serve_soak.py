@@ -22,7 +22,7 @@ from typing import Any
 import numpy as np
 from serving import Client, Server, make_models, message
 
-from serve import as_request, doors, flights
+from serve import as_request, flights, through_doors
 
 
 def questions() -> list[bytes]:
@@ -30,7 +30,7 @@ def questions() -> list[bytes]:
     found = []
     for i in range(20):
         found.append(message("/v1/impute", as_request(flights(), i, {"model": "flights", "particles": 50})))
-        asked = as_request(doors(), i, {"model": "doors", "missing": "in=0.5", "particles": 50})
+        asked = as_request(through_doors(), i, {"model": "doors", "missing": "in=0.5", "particles": 50})
         found.append(message("/v1/impute", asked))
         asked.pop("cost")
         found.append(message("/v1/query", {**asked, "questions": [{"type": "in", "start": 1, "end": 9}], "seed": i}))
@@ -103,11 +103,17 @@ async def alone(port: int, requests: list[bytes]) -> list[bytes]:
         status, body = await client.ask(sent)
         assert status == 200, body
         answers.append(body)
+    client.leave()
+    return answers
+
+
+async def begin_online(port: int) -> None:
+    """Create the online run that all clients feed."""
+    client = Client(port)
     begin = {"lag": 5.0, "missing": "in=0.5", "particles": 20, "model": "doors"}
     status, body = await client.ask(message("/v1/online/soak", begin).replace(b"POST", b"PUT", 1))
     assert status == 201, body
     client.leave()
-    return answers
 
 
 def main() -> None:
@@ -119,6 +125,7 @@ def main() -> None:
     requests = questions()
     with Server(*make_models(place), log=place / "log") as server:
         expected = asyncio.run(alone(server.port, requests))
+        asyncio.run(begin_online(server.port))
         print(f"{os.cpu_count()} cores, load {os.getloadavg()[0]:.1f} before, {server.memory():.0f} MiB", flush=True)
         soak = Soak(server, requests, expected, given.seconds)
         asyncio.run(soak.run(given.clients))
@@ -130,18 +137,11 @@ def main() -> None:
         slope = np.polyfit(half[:, 0], half[:, 1], 1)[0] * 60
         print(f"in the second half: {half[:, 1].min():.0f} to {half[:, 1].max():.0f} MiB, {slope:+.2f} MiB a minute")
         print(json.dumps(dict(sorted(soak.seen.items()))))
-        answered = asyncio.run(alone_again(server.port, requests))
+        answered = asyncio.run(alone(server.port, requests))
         print("afterwards the same answers:", answered == expected)
         print("waiting", server.metric("retrodict_queue_length"), "held", server.metric("retrodict_held_bytes"))
     print(f"ended with {server.code}; log: {len(server.log.read_text().splitlines()) - 2} further lines")
     print(f"load {os.getloadavg()[0]:.1f} after")
-
-
-async def alone_again(port: int, requests: list[bytes]) -> list[bytes]:
-    client = Client(port)
-    answers = [(await client.ask(sent))[1] for sent in requests]
-    client.leave()
-    return answers
 
 
 if __name__ == "__main__":

@@ -9,6 +9,7 @@ import re
 import shutil
 import subprocess
 import sys
+import time
 import urllib.request
 from importlib.resources import as_file, files
 from pathlib import Path
@@ -19,14 +20,19 @@ import retrodict as rd
 TOKEN = "a-token-for-benchmarks"
 
 
+def doors() -> rd.Hawkes:
+    """A Hawkes process of two types."""
+    model = rd.Hawkes([0.4, 0.01], [[0.0, 0.9], [0.0, 0.0]], 1.5)
+    model.types = ("in", "out")
+    return model
+
+
 def make_models(place: Path) -> list[Path]:
     """Folders of two models: the flights that come with the package, with their smoother, and a Hawkes process."""
     with as_file(files("retrodict.datasets") / "flights_smoother") as folder:
         shutil.copytree(folder / "model", place / "flights")
         shutil.copytree(folder, place / "flights" / "smoother")
-    hawkes = rd.Hawkes([0.4, 0.01], [[0.0, 0.9], [0.0, 0.0]], 1.5)
-    hawkes.types = ("in", "out")
-    hawkes.save(place / "doors")
+    doors().save(place / "doors")
     return [place / "flights", place / "doors"]
 
 
@@ -41,8 +47,6 @@ class Server:
             self.process = subprocess.Popen(command, stderr=file, env=own)
 
     def __enter__(self) -> Server:
-        import time
-
         while not (found := re.search(r":(\d+)$", self.log.read_text().split("\n")[0])):
             assert self.process.poll() is None, self.log.read_text()
             time.sleep(0.05)

@@ -31,12 +31,14 @@ def cells(output: str, row: str) -> list[str]:
 
 
 def test_a_synthetic_set_and_its_statistics(tmp_path):
+    """Lengths are uniform in 11..20: of 5000, the mean 15.5 has a standard error of 0.04."""
     result = run("synthetic", "--set", "3", "-o", str(tmp_path / "set"))
     assert result.exit_code == 0
     assert "K = 4" in result.output
     parts = read_splits(tmp_path / "set")
     assert [len(part) for part in parts] == [5000, 500, 500]
     assert parts == synthetic(3).streams
+    assert parts.train.lengths.mean() == pytest.approx(15.5, abs=0.14)
     for name, part in zip(parts._fields, parts, strict=True):
         expected = [f"{len(part):,}", f"{part.num_events:,}", "11", f"{part.lengths.mean():.1f}", "20"]
         assert cells(result.output, name) == expected

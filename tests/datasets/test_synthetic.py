@@ -37,12 +37,3 @@ def test_the_ten_sets_are_one_call_each():
     for number in (-1, 10):
         with pytest.raises(DataError, match=f"no synthetic set {number}.*from 0 to 9"):
             synthetic_set(number)
-
-
-def test_a_set_has_the_sizes_and_lengths_of_the_paper():
-    """Lengths are uniform in 11..20: of 5000, the mean 15.5 has a standard error of 0.04."""
-    train, dev, test = synthetic_set(0)
-    assert (len(train), len(dev), len(test)) == (5000, 500, 500)
-    assert train.lengths.mean() == pytest.approx(15.5, abs=0.14)
-    assert (train.lengths.min(), train.lengths.max()) == (11, 20)
-    assert train.num_types == 4

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import lru_cache
-from itertools import pairwise, product
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -52,12 +52,39 @@ def slow_distance(a: Sequence[float], b: Sequence[float], insert: float, delete:
     return best(len(a), len(b))
 
 
+def least_objective(
+    particles: Sequence[Sequence[float]],
+    w: np.ndarray,
+    cost: tuple[float, float],
+    most: Callable[[float], int],
+    price: Callable[[float], float],
+) -> float:
+    """The least risk plus prices of any decode with up to ``most`` events at each time of the particles: tries all."""
+    insert, delete = cost
+    distances = [insert * np.arange(len(p) + 1)[None] for p in particles]  # of each decode to all beginnings of p
+    paid = np.zeros(1)
+    for t in sorted({t for p in particles for t in p}):
+        tried = [(distances, paid)]
+        for _ in range(most(t)):
+            before, paid = tried[-1]
+            longer = [_append(t, rows, p, insert, delete) for rows, p in zip(before, particles, strict=True)]
+            tried.append((longer, paid + price(t)))
+        distances = [np.concatenate(rows) for rows in zip(*(rows for rows, _ in tried), strict=True)]
+        paid = np.concatenate([own for _, own in tried])
+    return float(min(w @ [rows[:, -1] for rows in distances] + paid))
+
+
+def _append(t: float, rows: np.ndarray, particle: Sequence[float], insert: float, delete: float) -> np.ndarray:
+    """The rows of the recursion of ``slow_distance`` for decodes with one more event, at t."""
+    new = rows + delete
+    for j, time in enumerate(particle, 1):
+        new[:, j] = np.minimum(np.minimum(new[:, j], new[:, j - 1] + insert), rows[:, j - 1] + abs(t - time))
+    return new
+
+
 def least_risk(particles: list[list[float]], w: np.ndarray, insert: float, delete: float) -> float:
     """The least risk of any sub-multiset of the particles' events, by trying all of them."""
-    times = sorted({t for p in particles for t in p})
-    numbers = product(*(range(sum(p.count(t) for p in particles) + 1) for t in times))
-    decodes = ([t for t, n in zip(times, number, strict=True) for _ in range(n)] for number in numbers)
-    return min(float(w @ [slow_distance(z, p, insert, delete) for p in particles]) for z in decodes)
+    return least_objective(particles, w, (insert, delete), lambda t: sum(p.count(t) for p in particles), lambda t: 0.0)
 
 
 def posterior_like(

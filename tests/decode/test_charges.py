@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from itertools import product
-
 import numpy as np
 import pytest
 
@@ -12,7 +10,7 @@ from retrodict.decode.bound import bound
 from retrodict.decode.ensemble import Ensemble
 from retrodict.decode.exact import exact_search
 from retrodict.decode.local import _insertion_gains, _move_and_delete, align_all, improve, local_search
-from tests.decode.examples import random_stretch, slow_distance, slow_risk
+from tests.decode.examples import least_objective, random_stretch, slow_distance, slow_risk
 
 COSTS = (Cost(0.3, 0.3), Cost(1.0, 0.4), Cost(0.5, 2.0))
 
@@ -56,12 +54,8 @@ def test_decodes_of_a_charged_set_equal_brute_force_and_prove_it() -> None:
         def objective(z: list[float], particles=particles, w=w, cost=cost, price=price) -> float:
             return w @ [slow_distance(z, tuple(p), *cost) for p in particles] + sum(map(price, z))
 
-        distinct = np.unique(times).tolist()
-        most = max(map(len, particles)) if len(distinct) <= 5 else 1
-        numbers = product(range(most + 1), repeat=len(distinct))
-        best = min(
-            objective([t for t, n in zip(distinct, number, strict=True) for _ in range(n)]) for number in numbers
-        )
+        most = max(map(len, particles)) if len(np.unique(times)) <= 5 else 1
+        best = least_objective(particles, w, cost, lambda t, most=most: most, price)
         assert objective(found.times.tolist()) == pytest.approx(found.objective[0], rel=1e-9, abs=1e-12)
         assert found.objective[0] <= best + 1e-12
         assert found.objective[0] - found.lower_bound[0] <= 1e-9 * found.objective[0] + 1e-14

@@ -73,12 +73,12 @@ def test_count_error() -> None:
 
 
 def test_coverage_of_calibrated_intervals() -> None:
-    """Truth and particles from one distribution: the 80 % interval of 200 particles holds 80 % of truths.
+    """Truth and particles from one distribution: the 80 % interval of 60 particles holds 80 % of truths.
 
     300 streams: the share found is within four standard errors (0.1) of 0.8; false alarms below 1e-4.
     """
     rng = np.random.default_rng(0)
-    draw = [[EventStream([t], [0], end=100.0) for t in rng.normal(50, 2, 201)] for _ in range(300)]
+    draw = [[EventStream([t], [0], end=100.0) for t in rng.normal(50, 2, 61)] for _ in range(300)]
     imputed = [consensus(streams[1:], None, 50.0, level=0.8).stream for streams in draw]
     truth = [streams[0] for streams in draw]
     result = interval_coverage(truth, imputed, 50.0)

@@ -29,7 +29,7 @@ def test_decisions_for_all(tmp_path, chosen):
     for chunk, (first, stop) in enumerate(itertools.pairwise(edges)):
         posterior = rd.impute(observed[first:stop], proposal, particles)
         keep_numbers(posterior, np.arange(stop - first), job.pooled / f"{chunk:05d}")
-    found = decide_for_all(job, 4, {key: [0] for key in range(4)}, None)
+    found = decide_for_all(job, [[0]] * 4, None)
     assert found.chosen == chosen
     assert found.price == usual_cost(whole)
     assert found.expected == float(whole.expected_count().sum())

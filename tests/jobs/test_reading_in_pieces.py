@@ -17,6 +17,7 @@ import retrodict as rd
 from retrodict.errors import DataError, LimitError
 from retrodict.events.io import pieces
 from retrodict.jobs.folder import JobFolder
+from retrodict.jobs.identity import Input
 from retrodict.jobs.plan import make_plan
 from retrodict.jobs.spread import ROW, bucket_file, read_bucket, spread_table
 from tests.cli.test_long_steps import run
@@ -180,7 +181,7 @@ def test_chunks_have_no_more_streams_or_rows_than_asked(tmp_path):
     for streams, rows in ((5, 1 << 40), (1000, 20)):
         job.path.mkdir(exist_ok=True)
         job.make()
-        plan = make_plan(job, tmp_path / "a.parquet", "parquet", {}, streams, rows, lambda *_: None)
+        plan = make_plan(job, Input(tmp_path / "a.parquet", "parquet", {}, streams, rows), lambda _: None)
         assert plan.num_streams == len(OBSERVED)
         assert max(chunk.streams for chunk in plan.chunks) <= streams
         longest = int(OBSERVED.lengths.max())

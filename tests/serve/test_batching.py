@@ -101,7 +101,8 @@ def test_one_bad_request_does_not_spoil_those_it_was_run_with(models, monkeypatc
     for job in jobs:
         job.max_events = 40
     jobs[1].observed = jobs[1].observed.replace(ends=jobs[1].observed.ends + 500)
-    batcher = Batcher(LIMITS, Metrics())
+    metrics = Metrics()
+    batcher = Batcher(LIMITS, metrics)
     for job in jobs:
         batcher.submit(job)
     batcher.start()
@@ -110,6 +111,7 @@ def test_one_bad_request_does_not_spoil_those_it_was_run_with(models, monkeypatc
     with pytest.raises(RefusalError, match="more than 40 missing events"):
         jobs[1].future.result(60)
     batcher.stop(10)
+    assert metrics.registry.get_sample_value("retrodict_streams_total") == 2  # those that were imputed
 
 
 def test_what_nobody_waits_for_is_not_run(models):

@@ -7,12 +7,13 @@ from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
 
+import numpy as np
 import typer
 
 from retrodict.cli import common
 from retrodict.cli.decode import Cost, Output, price_of, write_answer
 from retrodict.cli.draws import beside, keep_decoded
-from retrodict.cli.impute_chunks import Choices, Chunking, impute_chunks, read_or_chunk, refuse_whole
+from retrodict.cli.impute_chunks import Choices, Chunking, impute_chunks, name_impossible, read_or_chunk, refuse_whole
 from retrodict.cli.kept_check import repeat_verdict
 from retrodict.cli.proposal import Missing, Name, choose_proposal
 from retrodict.cli.rates import show_sensitivity
@@ -24,6 +25,7 @@ from retrodict.events.io.write import check_output, check_times
 from retrodict.events.results import refuse_results
 from retrodict.events.suspicion import refuse_unix_time
 from retrodict.models.device import find_device
+from retrodict.smc.diagnostics import none_possible
 from retrodict.smc.engines import place
 from retrodict.smc.impute import impute as run
 from retrodict.smc.options import MOST_EVENTS, Options
@@ -212,16 +214,7 @@ def _judge(posterior: Posterior) -> None:
     """Say what should keep one from trusting the posterior; refuse one that says nothing of any stream."""
     with common.notes():
         posterior.warn()
-    possible = posterior.is_possible
-    names = [repr(posterior.observed.ids[i]) for i in (~possible).nonzero()[0]]
-    if not names:
-        return
-    listed = ", ".join(names[:20]) + (f" and {len(names) - 20} more" if len(names) > 20 else "")
-    if not possible.any():
-        conflict = posterior.about.get("conflict")
-        why = "Check the missing rates (a type that is always missing was observed?) and the model's training data"
-        raise ModelError(
-            f"the model gives none of the streams ({listed}) any probability, so that nothing can be imputed, and "
-            f"nothing was written. {conflict or why}."
-        )
-    common.note(f"nothing is imputed in {listed}: the observed events of these streams are written as they are")
+    names = [posterior.observed.ids[i] for i in np.flatnonzero(~posterior.is_possible)]
+    if names and len(names) == len(posterior):
+        raise none_possible(posterior.about.get("conflict"), names)
+    name_impossible(names[:20], len(names))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -18,9 +18,9 @@ from retrodict.events.io.pieces import count_rows, is_parquet_folder
 from retrodict.events.lock import lock_folder
 from retrodict.jobs.complete import NAME, is_complete
 from retrodict.jobs.folder import JobFolder, beside
-from retrodict.jobs.identity import describe_proposal, input_identity
+from retrodict.jobs.identity import Input, describe_proposal
 from retrodict.jobs.plan import Plan, kind_of
-from retrodict.jobs.run import Finished, keep_draws, plan_job, run_job
+from retrodict.jobs.run import keep_draws, plan_job, run_job
 from retrodict.jobs.work import Work
 from retrodict.jobs.workers import Here, OnCluster, Workers
 from retrodict.models.model_folder import load_model
@@ -185,24 +185,23 @@ def impute_chunks(
     """Impute chunk by chunk, say what was done, and leave nothing behind but what was asked for."""
     form = form_of(file, output, kind)
     model = load_model(how.model)  # a folder that is none is refused before the input is read
-    sizes = chunking.sizes(how.options["particles"])
-    source = input_identity(file, columns.given(), *sizes)
+    source = Input(file, kind, columns.given(), *chunking.sizes(how.options["particles"]))
     given = {f"--{name}": value for name, value in how.options.items()} | {"--cost": how.cost}
-    made = {**source, **given, "the model": model.digest(), "what goes missing": how.missing}
+    made = {**source.identity, **given, "the model": model.digest(), "what goes missing": how.missing}
     if chunking.resume and not JobFolder(beside(output)).exists and is_complete(output, made):
         common.note(f"{output} is complete already: nothing was to be done")
         return
     with unfinished(output, chunking) as job:
-        plan = plan_job(job, file, kind, columns.given(), *sizes, source, common.bar)
+        plan = plan_job(job, source, common.bar)
         show_notes({f"{file}: {text}": number for text, number in plan.notices.items()}, len(plan.chunks))
-        work, identity, workers = _prepare(plan, columns, how, form, job, file, chunking)
+        work, identity, workers = _prepare(plan, columns, how, form, job, chunking)
         axis = work.proposal.model.matched(plan.read(0)).axis
         scale = columns.units_in(axis)
         price = None if how.cost is None else how.cost * scale
         with closing(workers):
             finished = run_job(work, identity, made, price, output, common.bar, workers)
         show_notes(finished.notes, finished.chunks)
-        _name_impossible(finished)
+        name_impossible(finished.impossible, finished.num_impossible)
         if draws is not None:
             keep_draws(job, draws)
             what = f"weighted draws of {finished.streams:,} streams, a folder for each of {finished.chunks:,} chunks"
@@ -222,7 +221,6 @@ def _prepare(
     how: Choices,
     form: str,
     job: JobFolder,
-    file: Path,
     chunking: Chunking,
 ) -> tuple[Work, dict[str, Any], Workers]:
     """The work to be done, what it must have in common with an unfinished run, and who does it."""
@@ -242,16 +240,16 @@ def _prepare(
     identity: dict[str, Any] = describe_proposal(proposal, engine)
     identity |= {f"--{name}": value for name, value in how.options.items() if name != "engine"}
     identity |= {"--cost": how.cost, "the format of --output": form}
-    about = {"command": common.command_line(), "file": file.name, "check": checked}
+    about = {"command": common.command_line(), "file": plan.parts.file.name, "check": checked}
     options = {**how.options, "engine": engine}
     return Work(job.path.resolve(), plan, proposal, options, form, columns["unit"], about), identity, workers
 
 
-def _name_impossible(finished: Finished) -> None:
-    if finished.num_impossible:
-        names = ", ".join(repr(name) for name in finished.impossible)
-        more = finished.num_impossible - len(finished.impossible)
-        listed = names + (f" and {more:,} more" if more else "")
+def name_impossible(names: Sequence[object], number: int) -> None:
+    """Say in which streams nothing is imputed: in these, the first of a number of them."""
+    if number:
+        more = f" and {number - len(names):,} more" if number > len(names) else ""
+        listed = ", ".join(repr(name) for name in names) + more
         common.note(f"nothing is imputed in {listed}: the observed events of these streams are written as they are")
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from typing import Any
 
 import numpy as np
@@ -82,8 +82,8 @@ def combine(observed: StreamSet, missing: StreamSet) -> tuple[StreamSet, NDArray
     return complete, is_missing[order]
 
 
-def join(parts: Sequence[StreamSet]) -> StreamSet:
-    """The streams of several sets as one set; an id becomes (id, number of the set), and columns are left out.
+def join(parts: Sequence[StreamSet], ids: Sequence[Hashable] | None = None) -> StreamSet:
+    """The streams of several sets as one set, without columns; ``ids`` are (id, number of the set) by default.
 
     A mechanism that depends on ids still sees the original ids.
     """
@@ -91,7 +91,8 @@ def join(parts: Sequence[StreamSet]) -> StreamSet:
         np.concatenate([getattr(part, name) for part in parts])
         for name in ("event_times", "event_types", "lengths", "starts", "ends", "id_keys")
     )
-    ids = [(id, number) for number, part in enumerate(parts) for id in part.ids]
+    if ids is None:
+        ids = [(id, number) for number, part in enumerate(parts) for id in part.ids]
     offsets = np.concatenate([[0], np.cumsum(lengths)])
     joined = StreamSet.trusted(times, types, offsets, starts, ends, ids, parts[0].types, axis=parts[0].axis)
     joined._id_keys = keys

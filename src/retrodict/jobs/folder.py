@@ -18,7 +18,6 @@ before the output is, and whoever does a chunk twice writes the same bytes twice
 from __future__ import annotations
 
 import hashlib
-import json
 import shutil
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
@@ -147,8 +146,3 @@ class JobFolder:
     def forget(self, stage: str, number: int) -> None:
         """Take a chunk out of the manifest."""
         self._entry(stage, number).unlink(missing_ok=True)
-
-
-def same(one: Any, other: Any) -> bool:
-    """Whether two values are the same once they are written as JSON."""
-    return json.dumps(one, sort_keys=True) == json.dumps(other, sort_keys=True)

@@ -6,18 +6,37 @@ import hashlib
 import json
 import platform
 from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 from retrodict._version import __version__
 from retrodict.errors import DataError
 from retrodict.events.io.pieces import parquet_files
-from retrodict.jobs.folder import digest_of, same
+from retrodict.jobs.folder import digest_of
 from retrodict.models.tensors import weights_digest
 from retrodict.proposals.base import Proposal
 
 
-def input_digest(path: Path) -> str:
+@dataclass(frozen=True)
+class Input:
+    """A table that is imputed in chunks: of which kind it is, what the user said of it, and the size of chunks."""
+
+    file: Path
+    kind: str  # "csv", "parquet" or "lines"
+    given: Mapping[str, Any]  # of columns and times
+    streams: int  # of a chunk, at most
+    rows: int  # of a chunk, about
+
+    @cached_property
+    def identity(self) -> dict[str, Any]:
+        """What another run must have in common with this one to go on with its chunks."""
+        chunks = {"--chunk-streams and the rows of a chunk": [self.streams, self.rows]}
+        return {"the input": _digest(self.file), **chunks, **{f"--{name}": value for name, value in self.given.items()}}
+
+
+def _digest(path: Path) -> str:
     """A digest of all bytes of the input."""
     if not path.is_dir():
         return digest_of(path)
@@ -25,12 +44,6 @@ def input_digest(path: Path) -> str:
     for file in parquet_files(path):
         found.update(f"{file.relative_to(path).as_posix()}\0{digest_of(file)}\0".encode())
     return found.hexdigest()
-
-
-def input_identity(file: Path, given: Mapping[str, Any], streams: int, rows: int) -> dict[str, Any]:
-    """The input, how it is read, and into which chunks it is cut."""
-    found = {"the input": input_digest(file), "--chunk-streams and the rows of a chunk": [streams, rows]}
-    return found | {f"--{name}": value for name, value in given.items()}
 
 
 def describe_proposal(proposal: Proposal, engine: str) -> dict[str, str]:
@@ -48,7 +61,7 @@ def describe_proposal(proposal: Proposal, engine: str) -> dict[str, str]:
 
 def refuse_other(found: Mapping[str, Any], wanted: Mapping[str, Any], folder: Path) -> None:
     """Raise where an unfinished job is of another input, another model or other options than are asked for now."""
-    names = [name for name in {**found, **wanted} if not same(found.get(name), wanted.get(name))]
+    names = [name for name in {**found, **wanted} if _as_json(found.get(name)) != _as_json(wanted.get(name))]
     if names:
         told = [
             f"{name} ({found[name]} then, {wanted[name]} now)" if _is_short(found, wanted, name) else name
@@ -60,6 +73,10 @@ def refuse_other(found: Mapping[str, Any], wanted: Mapping[str, Any], folder: Pa
             file=folder,
             remedy="give the same command and files as before, another --output, or begin again by --restart",
         )
+
+
+def _as_json(value: Any) -> str:
+    return json.dumps(value, sort_keys=True)
 
 
 def _is_short(found: Mapping[str, Any], wanted: Mapping[str, Any], name: str) -> bool:

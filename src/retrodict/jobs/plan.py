@@ -32,9 +32,10 @@ from retrodict.events.stream_set import StreamSet
 from retrodict.events.suspicion import refuse_unix_time
 from retrodict.events.time_axis import TimeAxis
 from retrodict.jobs.folder import JobFolder, digest_of
+from retrodict.jobs.identity import Input
 from retrodict.jobs.part import Chunk, Parts
 from retrodict.jobs.spread import Bucket, bucket_file, cannot_write, spread_table
-from retrodict.smc.judged import JUDGED
+from retrodict.smc.choice import JUDGED
 
 VERSION = 1
 _FINE = 8  # buckets of a chunk
@@ -91,27 +92,20 @@ def kind_of(file: Path, given: Mapping[str, Any]) -> str | None:
     return None if request.layout is not None or RECORDS in names else kind
 
 
-def make_plan(
-    job: JobFolder,
-    file: Path,
-    kind: str,
-    given: Mapping[str, Any],
-    streams: int,
-    rows: int,
-    progress: Callable[[str, int], None],
-) -> Plan:
-    """Read the input and plan chunks of at most ``streams`` streams and about ``rows`` rows."""
+def make_plan(job: JobFolder, source: Input, progress: Callable[[int], None]) -> Plan:
+    """Read the input and plan its chunks; ``progress`` is called with the number of streams that were read."""
     shutil.rmtree(job.rows, ignore_errors=True)
     make_folder(job.rows)
-    parts = Parts(kind, file, job.rows, dict(given), {})
-    if kind == "lines":
-        chunks, contiguous = list(_spread_lines(file, job.rows, streams, rows)), True
+    streams, rows = source.streams, source.rows
+    parts = Parts(source.kind, source.file, job.rows, dict(source.given), {})
+    if source.kind == "lines":
+        chunks, contiguous = list(_spread_lines(source.file, job.rows, streams, rows)), True
     else:
         spread = _spread(parts, max(1, streams // _FINE), max(1, rows // _FINE))
         chunks, contiguous = _group(spread.buckets, streams, rows), spread.contiguous
         parts = replace(parts, kinds=_kinds(spread.kinds, parts))
     if not chunks:
-        raise DataError("there are no rows", file=file, remedy="give a table with at least one event")
+        raise DataError("there are no rows", file=source.file, remedy="give a table with at least one event")
     return _survey(parts, chunks, contiguous, progress)
 
 
@@ -183,7 +177,7 @@ def _lines(file: Any) -> Iterator[bytes]:
         yield rest
 
 
-def _survey(parts: Parts, chunks: list[Chunk], contiguous: bool, progress: Callable[[str, int], None]) -> Plan:
+def _survey(parts: Parts, chunks: list[Chunk], contiguous: bool, progress: Callable[[int], None]) -> Plan:
     """Read every chunk once, and settle what holds for all."""
     survey, notices, seen, judged = Survey(), dict[str, int](), np.zeros(0, np.int64), np.zeros((3, 0), np.int64)
     request = parts.request()
@@ -199,7 +193,7 @@ def _survey(parts: Parts, chunks: list[Chunk], contiguous: bool, progress: Calla
         judged = judged[:, np.sort(np.argsort(judged[0], kind="stable")[:JUDGED])]
         for text in request.notices:
             notices[text] = notices.get(text, 0) + 1
-        progress("check", sum(done.streams for done in chunks[: number + 1]))
+        progress(sum(done.streams for done in chunks[: number + 1]))
     settled = survey.settle(request, lambda text: notices.update({text: 1}))
     of_chunk = tuple(tuple(judged[2, judged[1] == number].tolist()) for number in range(len(chunks)))
     return Plan(replace(parts, settled=settled), tuple(chunks), contiguous, notices, of_chunk)
@@ -214,7 +208,7 @@ def _refuse_repeated(streams: StreamSet, seen: Any, file: Path) -> Any:
     return np.concatenate([seen, streams.id_keys])
 
 
-def write_plan(job: JobFolder, plan: Plan, identity: Mapping[str, Any]) -> None:
+def write_plan(job: JobFolder, plan: Plan, source: Input) -> None:
     """Keep a plan: from now on the buckets are the input."""
     parts, settled = plan.parts, plan.parts.settled
     assert settled is not None
@@ -223,7 +217,7 @@ def write_plan(job: JobFolder, plan: Plan, identity: Mapping[str, Any]) -> None:
         "plan.json",
         {
             "version": VERSION,
-            "identity": dict(identity),
+            "identity": source.identity,
             "kind": parts.kind,
             "kinds": dict(parts.kinds),
             "settled": settled._asdict() | {"axis": settled.axis.to_dict()},
@@ -236,13 +230,13 @@ def write_plan(job: JobFolder, plan: Plan, identity: Mapping[str, Any]) -> None:
     )
 
 
-def read_plan(job: JobFolder, found: Mapping[str, Any], file: Path, given: Mapping[str, Any]) -> Plan | None:
+def read_plan(job: JobFolder, found: Mapping[str, Any], source: Input) -> Plan | None:
     """The plan that was kept, None if the rows that it speaks of are not what they were."""
     try:
         settled = found["settled"]
         axis, types = TimeAxis.from_dict(settled["axis"]), tuple(str(name) for name in settled["types"])
         facts = Settled(axis, types, settled["first"], bool(settled["fine"]))
-        parts = Parts(found["kind"], file, job.rows, dict(given), dict(found["kinds"]), facts)
+        parts = Parts(found["kind"], source.file, job.rows, dict(source.given), dict(found["kinds"]), facts)
         chunks = tuple(Chunk(**{name: int(value) for name, value in chunk.items()}) for chunk in found["chunks"])
         digests = list(found["digests"])
         judged = tuple(tuple(int(i) for i in some) for some in found["judged"])

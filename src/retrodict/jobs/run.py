@@ -10,16 +10,17 @@ from pathlib import Path
 from typing import Any
 
 from retrodict._limits import size
-from retrodict.errors import DataError, ModelError, WriteError
+from retrodict.errors import DataError, WriteError
 from retrodict.events.atomic import sync_tree
 from retrodict.jobs.assemble import assemble
 from retrodict.jobs.complete import NAME, write_manifest
 from retrodict.jobs.folder import JobFolder, digest_of
-from retrodict.jobs.identity import refuse_other
+from retrodict.jobs.identity import Input, refuse_other
 from retrodict.jobs.plan import Plan, make_plan, read_plan, write_plan
 from retrodict.jobs.pooled import Pooled, decide_for_all
 from retrodict.jobs.work import Work
 from retrodict.jobs.workers import Workers
+from retrodict.smc.diagnostics import none_possible
 
 Bar = Callable[[str, int | None], AbstractContextManager[Callable[[int], None]]]
 
@@ -38,28 +39,19 @@ class Finished:
     num_impossible: int
 
 
-def plan_job(
-    job: JobFolder,
-    file: Path,
-    kind: str,
-    given: Mapping[str, Any],
-    streams: int,
-    rows: int,
-    identity: Mapping[str, Any],
-    bar: Bar,
-) -> Plan:
+def plan_job(job: JobFolder, source: Input, bar: Bar) -> Plan:
     """The plan of an unfinished job, if it is of this input, else a new one."""
     found = job.read("plan.json")
     if found is not None:
-        refuse_other(found.get("identity") or {}, identity, job.path)
-        plan = read_plan(job, found, file, given)
+        refuse_other(found.get("identity") or {}, source.identity, job.path)
+        plan = read_plan(job, found, source)
         if plan is not None:
             return plan
     job.clear()
     job.make()
     with bar("read", None) as done:
-        plan = make_plan(job, file, kind, given, streams, rows, lambda _, number: done(number))
-    write_plan(job, plan, identity)
+        plan = make_plan(job, source, done)
+    write_plan(job, plan, source)
     return plan
 
 
@@ -87,7 +79,7 @@ def run_job(
     job.make()
     sampled = _stage(work, workers, "sampled", "sample", bar, "impute")
     _refuse_impossible(sampled)
-    pooled = decide_for_all(job, len(plan.chunks), dict(enumerate(plan.judged)), cost)
+    pooled = decide_for_all(job, plan.judged, cost)
     job.write("pooled.json", pooled._asdict())
     parts = _stage(work, workers, "parts", "decode", bar, "decode", pooled)
     finished = _sum_up(sampled, parts, pooled)
@@ -141,11 +133,7 @@ def _refuse_impossible(sampled: list[dict[str, Any]]) -> None:
     if any(entry["possible"] for entry in sampled) or not any(entry["streams"] for entry in sampled):
         return
     conflict = next((entry["conflict"] for entry in sampled if entry.get("conflict")), None)
-    why = "Check the missing rates (a type that is always missing was observed?) and the model's training data"
-    raise ModelError(
-        "the model gives none of the streams any probability, so that nothing can be imputed, and nothing was written. "
-        f"{conflict or why}."
-    )
+    raise none_possible(conflict)
 
 
 def _sum_up(sampled: list[dict[str, Any]], parts: list[dict[str, Any]], pooled: Pooled) -> Finished:

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from retrodict._version import __version__
-from retrodict.errors import DataError, ModelError
+from retrodict.errors import DataError
 from retrodict.events.combine import fill
 from retrodict.events.suspicion import suspicions
 from retrodict.missingness.conflicts import UNTOUCHED, misses_all
@@ -19,7 +19,7 @@ from retrodict.proposals import Proposal
 from retrodict.serve.limits import ServeLimits, too_much
 from retrodict.serve.schemas import ImputeRequest, QueryRequest, Question
 from retrodict.serve.streams import Given, write_streams
-from retrodict.smc.diagnostics import complaints
+from retrodict.smc.diagnostics import complaints, none_possible
 from retrodict.smc.posterior import Posterior
 from retrodict.smc.show import usual_cost
 
@@ -119,6 +119,4 @@ def dump(value: Any) -> bytes:
 
 def _refuse_impossible(posterior: Posterior) -> None:
     if len(posterior) and not posterior.is_possible.any():
-        conflict = posterior.about.get("conflict")
-        why = "Check the missing rates (a type that is always missing was observed?) and the model"
-        raise ModelError(f"the model gives none of the streams any probability. {conflict or why}.")
+        raise none_possible(posterior.about.get("conflict"))

@@ -14,16 +14,16 @@ from anyio import CapacityLimiter
 from anyio.to_thread import run_sync
 from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
-from fastapi.openapi.utils import get_openapi
 from fastapi.responses import JSONResponse, Response
 from fastapi.routing import APIRoute
+from pydantic import BaseModel
 from starlette.exceptions import HTTPException
 
 from retrodict._version import __version__
 from retrodict.errors import RetrodictError
 from retrodict.serve.batching import Batcher, unexpected
-from retrodict.serve.bodies import Bodies, add_schemas, parse, schema_of
-from retrodict.serve.describe import ASKED, errors
+from retrodict.serve.bodies import Bodies, parse
+from retrodict.serve.describe import ASKED, describe, errors, schema_of
 from retrodict.serve.front import Front
 from retrodict.serve.jobs import impute_job, query_job
 from retrodict.serve.limits import RefusalError, ServeLimits, refusal_of
@@ -135,7 +135,8 @@ def create_app(
     _add_watching(app, server)
     _add_imputation(app, server)
     add_online(app, server)
-    app.openapi = lambda: _describe(app, token)  # type: ignore[method-assign]
+    bodies: list[type[BaseModel]] = [ImputeRequest, QueryRequest, *BODIES]
+    app.openapi = lambda: describe(app, bodies, token is not None)  # type: ignore[method-assign]
     return app
 
 
@@ -237,18 +238,3 @@ def _add_imputation(app: FastAPI, server: Server) -> None:
     )
     async def query(request: Request) -> Response:
         return await server.run(request, QueryRequest, lambda asked: query_job(asked, server.models, server.limits))
-
-
-def _describe(app: FastAPI, token: str | None) -> dict[str, Any]:
-    """The OpenAPI description, made once."""
-    if app.openapi_schema is None:
-        made = get_openapi(title=app.title, version=app.version, description=app.description, routes=app.routes)
-        add_schemas([ImputeRequest, QueryRequest, *BODIES])(made)
-        if token is not None:
-            made["components"]["securitySchemes"] = {"bearer": {"type": "http", "scheme": "bearer"}}
-            made["security"] = [{"bearer": []}]
-            for path, item in made["paths"].items():
-                for operation in item.values() if path.startswith("/health") else ():
-                    operation["security"] = []
-        app.openapi_schema = made
-    return app.openapi_schema

@@ -14,22 +14,20 @@ import time
 from collections import deque
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
-from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
 import torch
 
 from retrodict.errors import RetrodictError
-from retrodict.events.stream_set import StreamSet
+from retrodict.events.combine import join
 from retrodict.missingness.conflicts import first_conflict
 from retrodict.serve.limits import RefusalError, ServeLimits, refusal_of
 from retrodict.serve.metrics import Metrics
 from retrodict.serve.quiet import quiet
 from retrodict.serve.tasks import Call, Job, Task
-from retrodict.smc.diagnostics import Diagnostics
 from retrodict.smc.impute import impute
-from retrodict.smc.posterior import Posterior
+from retrodict.smc.posterior import Posterior, part_of
 
 log = logging.getLogger("retrodict.serve")
 
@@ -179,27 +177,13 @@ class Batcher:
                 _fail(jobs, refusal_of(error))
             else:  # one of them is wrong: each by itself, so that each gets its own answer
                 for job in jobs:
-                    self._run_again(job)
+                    self._run_jobs([job])
         except Exception:
             log.exception("a run failed")
             _fail(jobs, unexpected())
         else:
             for job, posterior in zip(jobs, posteriors, strict=True):
                 self._answer(job, posterior)
-
-    def _run_again(self, job: Job) -> None:
-        """A job whose batch failed, alone."""
-        try:
-            with quiet():
-                (posterior,) = _impute([job])
-            self._answer(job, posterior)
-        except RetrodictError as error:
-            _fail([job], refusal_of(error))
-        except _AbandonedError:
-            _fail([job], RefusalError(503, "abandoned", "nobody waits for this answer."))
-        except Exception:
-            log.exception("a run failed")
-            _fail([job], unexpected())
 
     def _answer(self, job: Job, posterior: Posterior) -> None:
         if job.is_abandoned:
@@ -241,8 +225,9 @@ def _impute(jobs: Sequence[Job]) -> list[Posterior]:
             raise _AbandonedError
 
     first = jobs[0]
+    ids = [Own(id, number) for number, job in enumerate(jobs) for id in job.observed.ids]
     joint = impute(
-        _together([job.observed for job in jobs]),
+        join([job.observed for job in jobs], ids),
         first.proposal,
         particles=first.particles,
         seed=first.seed,
@@ -253,26 +238,10 @@ def _impute(jobs: Sequence[Job]) -> list[Posterior]:
     return [_part(joint, job, edges[n]) for n, job in enumerate(jobs)]
 
 
-def _together(sets: Sequence[StreamSet]) -> StreamSet:
-    """The streams of several requests as one set."""
-    names = ("event_times", "event_types", "lengths", "starts", "ends")
-    times, types, lengths, starts, ends = (np.concatenate([getattr(part, name) for part in sets]) for name in names)
-    ids = [Own(id, number) for number, part in enumerate(sets) for id in part.ids]
-    offsets = np.concatenate([[0], np.cumsum(lengths)])
-    return StreamSet.trusted(times, types, offsets, starts, ends, ids, sets[0].types, axis=sets[0].axis)
-
-
 def _part(joint: Posterior, job: Job, begin: int) -> Posterior:
     """The posterior of one job's streams, as if they had been run alone."""
-    which, width = np.arange(begin, begin + len(job.observed)), int(job.observed.lengths.max(initial=0)) + 1
-    full, lagged = (
-        replace(own, families=own.families[..., :width])
-        for own in (joint.full.of_streams(which), joint.lagged.of_streams(which))
-    )
-    found = joint.diagnostics
-    trust = Diagnostics(found.ess[which, :width], found.ahead[which, :width], found.resamplings[which])
-    about = {name: value for name, value in joint.about.items() if name != "conflict"}
-    posterior = Posterior(job.observed, full, lagged, joint.log_evidence[which], trust, joint.model, about)
+    posterior = part_of(joint, np.arange(begin, begin + len(job.observed)), job.observed)
+    posterior.about.pop("conflict", None)
     if not posterior.is_possible.all():
         conflict = first_conflict(job.proposal.missingness, job.observed)
         posterior.about |= {} if conflict is None else {"conflict": conflict}

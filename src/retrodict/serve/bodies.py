@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from pydantic import BaseModel, ValidationError
 from starlette.requests import ClientDisconnect, Request
@@ -87,23 +87,3 @@ def _check_headers(request: Request, most: int) -> None:
 
 def _too_large(size: int, most: int) -> RefusalError:
     return RefusalError(413, "large", f"the body has {size:,} bytes or more, and the server takes {most:,}.")
-
-
-def schema_of(kind: type[BaseModel]) -> dict[str, Any]:
-    """What OpenAPI says of a body that is read here."""
-    schema = {"$ref": f"#/components/schemas/{kind.__name__}"}
-    return {"requestBody": {"required": True, "content": {"application/json": {"schema": schema}}}}
-
-
-def add_schemas(kinds: list[type[BaseModel]]) -> Callable[[dict[str, Any]], dict[str, Any]]:
-    """Put the schemas of bodies into an OpenAPI description."""
-
-    def add(description: dict[str, Any]) -> dict[str, Any]:
-        known = description.setdefault("components", {}).setdefault("schemas", {})
-        for kind in kinds:
-            schema = kind.model_json_schema(ref_template="#/components/schemas/{model}")
-            known |= schema.pop("$defs", {})
-            known[kind.__name__] = schema
-        return description
-
-    return add

@@ -1,8 +1,13 @@
-"""What the OpenAPI description says of answers that are no success."""
+"""The OpenAPI description: bodies that are read by hand, and answers that are no success."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
+
+from fastapi import FastAPI
+from fastapi.openapi.utils import get_openapi
+from pydantic import BaseModel
 
 from retrodict.serve.schemas import Error
 
@@ -28,3 +33,28 @@ def errors(*statuses: int) -> dict[int | str, dict[str, Any]]:
 
 
 ASKED = errors(400, 404, 408, 413, 415, 422, 429, 503, 504)
+
+
+def schema_of(kind: type[BaseModel]) -> dict[str, Any]:
+    """What an endpoint says of its body."""
+    schema = {"$ref": f"#/components/schemas/{kind.__name__}"}
+    return {"requestBody": {"required": True, "content": {"application/json": {"schema": schema}}}}
+
+
+def describe(app: FastAPI, bodies: Sequence[type[BaseModel]], needs_token: bool) -> dict[str, Any]:
+    """The description of an application, with the schemas of its bodies; made once."""
+    if app.openapi_schema is None:
+        made = get_openapi(title=app.title, version=app.version, description=app.description, routes=app.routes)
+        known = made.setdefault("components", {}).setdefault("schemas", {})
+        for kind in bodies:
+            schema = kind.model_json_schema(ref_template="#/components/schemas/{model}")
+            known |= schema.pop("$defs", {})
+            known[kind.__name__] = schema
+        if needs_token:
+            made["components"]["securitySchemes"] = {"bearer": {"type": "http", "scheme": "bearer"}}
+            made["security"] = [{"bearer": []}]
+            for path, item in made["paths"].items():
+                for operation in item.values() if path.startswith("/health") else ():
+                    operation["security"] = []
+        app.openapi_schema = made
+    return app.openapi_schema

@@ -25,8 +25,8 @@ from retrodict.proposals import Filtering, Proposal
 from retrodict.proposals.proposal_folder import load_proposal
 from retrodict.proposals.smoothers import Kept, smoothers_of, type_names
 from retrodict.serve.limits import RefusalError, ServeLimits, too_much
+from retrodict.serve.tasks import USUAL
 from retrodict.smc.engines import place
-from retrodict.smc.options import Options
 
 # Of those that a request may describe; the others are networks or code.
 MECHANISMS = ("by_type", "windows", "time_varying", "reporting_delay", "after")
@@ -41,14 +41,13 @@ class Served:
         self.name, self.model = name, load_model(folder)
         self.digest, self.types = self.model.digest(), type_names(self.model)
         usable = [kept for kept in smoothers_of(folder, self.model) if kept.problem is None and kept.missing]
-        options = Options.of(1, "systematic", 0.5, None, None, 1)
         self.smoothers: list[tuple[Kept, Proposal]] = []
         for kept in usable:
-            proposal = place(load_proposal(kept.path), device, "auto", options)
+            proposal = place(load_proposal(kept.path), device, "auto", USUAL)
             self.smoothers.append((kept, proposal))
         plain = Filtering(self.model, from_values("0.5", self.types))
         self.rates = usual_rates(self.model)
-        self._filtering = place(plain, device, "auto", options)
+        self._filtering = place(plain, device, "auto", USUAL)
         self._proposals: OrderedDict[str, Proposal] = OrderedDict()
         self._lock = threading.Lock()
 

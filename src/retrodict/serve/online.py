@@ -72,7 +72,7 @@ class Runs:
         """Begin a run."""
         with self._lock:
             if name in self._runs:
-                raise RefusalError(409, "exists", f"there is a run {name!r} already. Close it first, or name another.")
+                raise _exists(name)
             if len(self._runs) >= _RUNS:
                 raise RefusalError(429, "busy", f"there are {_RUNS:,} runs already. Close some.", retry_after=60)
         if asked.particles > self.limits.particles:
@@ -82,7 +82,7 @@ class Runs:
             raise too_much("events in a lag, about", asked.lag * run.rate, self.limits.steps, "give a shorter lag")
         with self._lock:
             if self._runs.setdefault(name, run) is not run:
-                raise RefusalError(409, "exists", f"there is a run {name!r} already. Close it first, or name another.")
+                raise _exists(name)
         if self.folder is not None:
             make_folder(self.folder / name)
             write_text(self.folder / name / _ASKED, asked.model_dump_json() + "\n")
@@ -228,6 +228,10 @@ class Runs:
         work = len(names) * longest * online.particles
         if work > most.work:
             raise too_much("streams x events x particles", work, most.work, "ask about fewer streams, or less time")
+
+
+def _exists(name: str) -> RefusalError:
+    return RefusalError(409, "exists", f"there is a run {name!r} already. Close it first, or name another.")
 
 
 def _by_type(part: Posterior, types: tuple[str, ...]) -> dict[str, Any]:

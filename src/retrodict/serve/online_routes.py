@@ -9,8 +9,7 @@ from fastapi import FastAPI, Path, Request
 from fastapi.responses import Response
 from pydantic import BaseModel
 
-from retrodict.serve.bodies import schema_of
-from retrodict.serve.describe import ASKED, errors
+from retrodict.serve.describe import ASKED, errors, schema_of
 from retrodict.serve.online import NAME
 from retrodict.serve.online_schemas import (
     AskAnswer,

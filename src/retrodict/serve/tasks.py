@@ -15,6 +15,7 @@ from retrodict.smc.engines import choose
 from retrodict.smc.options import Options
 from retrodict.smc.posterior import Posterior
 
+USUAL = Options.of(1, "systematic", 0.5, None, None, 1)  # as far as the choice of an engine hangs on them
 _ALIKE = {"native"}  # engines that give a stream the same bits in any batch
 
 
@@ -66,12 +67,6 @@ class Job(Task):
         return id(self.proposal), self.particles, self.seed, self.max_events, self.observed.axis
 
 
-def engine_of(proposal: Proposal) -> tuple[str, int]:
-    """The engine that will run a proposal, and how many particles it affords."""
-    engine = choose("auto", proposal, Options.of(1, "systematic", 0.5, None, None, 1))
-    return engine.name, engine.affords
-
-
 def make_job(
     observed: StreamSet,
     proposal: Proposal,
@@ -81,6 +76,6 @@ def make_job(
     most: ServeLimits,
 ) -> Job:
     """A job with the particles that its engine affords, where a request leaves them open."""
-    engine, affords = engine_of(proposal)
-    count = particles or min(affords, most.particles)
-    return Job(observed, proposal, count, seed, answer, most.missing, shares=engine in _ALIKE)
+    engine = choose("auto", proposal, USUAL)
+    count = particles or min(engine.affords, most.particles)
+    return Job(observed, proposal, count, seed, answer, most.missing, shares=engine.name in _ALIKE)

@@ -18,6 +18,8 @@ from numpy.typing import NDArray
 from retrodict.events.stream_set import StreamSet
 from retrodict.smc.guesses import Guesses
 
+JUDGED = 1000  # streams, in the order of numbers that follow from their ids, that choose how all are decoded
+
 
 def prefers_lagged(full: Guesses, lagged: Guesses, observed: StreamSet) -> bool:
     """Whether the lagged ensemble is the better one; without a second island it is taken for that."""

@@ -28,9 +28,9 @@ from numpy.typing import NDArray
 from retrodict.decode import Charges, Decodes, Ensembles, decode_set, expected_distance_set, thin_set
 from retrodict.decode.transport import Cost, CostLike, as_cost
 from retrodict.events.stream_set import StreamSet
+from retrodict.smc.choice import JUDGED
 from retrodict.smc.genealogy import FAMILIES
 from retrodict.smc.guesses import Guesses
-from retrodict.smc.judged import JUDGED
 
 DRAWS = 200  # that the guesses of a stream are thinned to
 PSEUDO_COUNT = 1.0

@@ -9,9 +9,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from retrodict.errors import ModelError
+
 if TYPE_CHECKING:
     from retrodict.smc.posterior import Posterior
 
+_CHECK = "Check the missing rates (a type that is always missing was observed?) and the model's training data"
 FEW = 10.0  # effective families below which a stretch of time is complained about
 
 
@@ -42,6 +45,10 @@ class Diagnostics:
 
         return cls(*(joined(field.name) for field in fields(cls)))
 
+    def of_streams(self, which: NDArray[np.int64], segments: int) -> Diagnostics:
+        """The diagnostics of some of the streams, which have up to this many segments."""
+        return Diagnostics(self.ess[which, :segments], self.ahead[which, :segments], self.resamplings[which])
+
     @property
     def final_ess(self) -> NDArray[np.float64]:
         """Effective sample size at the end, [N]."""
@@ -65,6 +72,16 @@ def surprise(posterior: Posterior) -> NDArray[np.float64]:
     return np.where(fine, (np.median(score[fine]) if fine.any() else 0.0) - score, np.inf)
 
 
+def none_possible(conflict: str | None, names: Sequence[object] = ()) -> ModelError:
+    """The error for streams, perhaps of these names, of which the model gives none any probability."""
+    more = f" and {len(names) - 20} more" if len(names) > 20 else ""
+    listed = f" ({', '.join(map(repr, names[:20]))}{more})" if names else ""
+    return ModelError(
+        f"the model gives none of the streams{listed} any probability, so that nothing can be imputed. "
+        f"{conflict or _CHECK}."
+    )
+
+
 def complaints(posterior: Posterior) -> Iterator[str]:
     """What should keep one from trusting an answer, in words; nothing where nothing should."""
     observed = posterior.observed
@@ -76,11 +93,7 @@ def complaints(posterior: Posterior) -> Iterator[str]:
             yield f"stream {first!r}{more}: {what}"
 
     conflict = posterior.about.get("conflict")
-    remedy = (
-        "Check the missing rates (a type that is always missing was observed?) and the model's training data."
-        if conflict is None
-        else f"{conflict}. Correct the mechanism or the data."
-    )
+    remedy = f"{_CHECK}." if conflict is None else f"{conflict}. Correct the mechanism or the data."
     yield from name(
         ~posterior.is_possible,
         f"the model gives what was observed no probability at all, so its particles mean nothing. {remedy}",

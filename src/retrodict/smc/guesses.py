@@ -83,11 +83,11 @@ class Guesses:
         share_out(partial(name_owners, *given), last - first, size)
         return stream, draw, weight
 
-    def of_streams(self, which: NDArray[np.int64]) -> Guesses:
-        """The guesses of some of the streams, in the order given."""
+    def of_streams(self, which: NDArray[np.int64], segments: int | None = None) -> Guesses:
+        """The guesses of some of the streams, in the order given, which have up to this many segments."""
         M = self.weights.shape[1]
         rows = (which[:, None] * M + np.arange(M)).reshape(-1)
-        return Guesses(*self.take(rows), self.weights[which], self.families[which])
+        return Guesses(*self.take(rows), self.weights[which], self.families[which, :, :segments])
 
     def halves(self) -> tuple[Guesses, Guesses]:
         """The guesses of the first and of the other half of the islands, with weights that add up to one again."""

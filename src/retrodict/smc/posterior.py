@@ -391,6 +391,14 @@ def _draw(guesses: Guesses, observed: StreamSet, generator: np.random.Generator)
     return StreamSet.trusted(*events, o.starts, o.ends, o.ids, o.types, axis=o.axis)
 
 
+def part_of(whole: Posterior, which: NDArray[np.int64], observed: StreamSet) -> Posterior:
+    """The posterior of some of the streams, ``observed``, as if they had been imputed alone."""
+    segments = int(observed.lengths.max(initial=0)) + 1
+    full, lagged = (guesses.of_streams(which, segments) for guesses in (whole.full, whole.lagged))
+    diagnostics = whole.diagnostics.of_streams(which, segments)
+    return Posterior(observed, full, lagged, whole.log_evidence[which], diagnostics, whole.model, dict(whole.about))
+
+
 def load_posterior(directory: str | os.PathLike[str]) -> Posterior:
     """Read a posterior that ``Posterior.save`` wrote; it has no model to forecast with until one is set."""
     return Posterior(*read_posterior(directory))

@@ -11,8 +11,8 @@ from retrodict import _limits
 from retrodict.errors import DataError
 
 _GZIP = 31  # zlib's word for a gzip header
-_PIECE = 1 << 20
-_ANYWAY = 32 << 20  # bytes that any file may expand to
+PIECE = 1 << 20
+ANYWAY = 32 << 20  # bytes that any file may expand to
 
 
 class Expanding(io.RawIOBase):
@@ -36,7 +36,7 @@ class Expanding(io.RawIOBase):
     def read(self, size: int = -1) -> bytes:
         """Up to ``size`` bytes; all that is left where it is negative."""
         found, wanted = [], size if size >= 0 else 1 << 62
-        while wanted > 0 and (piece := self._next(min(wanted, _PIECE))):
+        while wanted > 0 and (piece := self._next(min(wanted, PIECE))):
             found.append(piece)
             wanted -= len(piece)
         return b"".join(found)
@@ -50,7 +50,7 @@ class Expanding(io.RawIOBase):
         try:
             while most > 0:
                 if not self.waiting:
-                    self.waiting = self.file.read(_PIECE)
+                    self.waiting = self.file.read(PIECE)
                     self.read_bytes += len(self.waiting)
                     if not self.waiting:
                         return self._end()
@@ -78,6 +78,6 @@ class Expanding(io.RawIOBase):
 
     def _count(self, more: int) -> None:
         self.expanded += more
-        if self.expanded > _ANYWAY:
+        if self.expanded > ANYWAY:
             ratio = self.expanded // max(self.read_bytes - len(self.waiting), 1)
             _limits.check("ratio", ratio, f"the file expands to {ratio:,} times its size", file=self.path)

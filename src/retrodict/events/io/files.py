@@ -6,7 +6,6 @@ import gzip
 import io
 import os
 import stat
-import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -14,6 +13,7 @@ from typing import Any, BinaryIO
 
 from retrodict import _limits
 from retrodict.errors import DataError
+from retrodict.events.io.expanding import ANYWAY, PIECE, Expanding
 
 SUFFIXES = {
     ".csv": "csv",
@@ -28,9 +28,6 @@ SUFFIXES = {
     ".meds": "meds",
 }
 FORMATS = ("csv", "parquet", "jsonl", "easytpp", "pickle", "xes", "meds")
-_GZIP = 31  # zlib's word for a gzip header
-_PIECE = 1 << 20
-_ANYWAY = 32 << 20  # bytes that any file may expand to
 
 
 def find_format(path: Path, format: str | None, folder: bool = False) -> str:
@@ -85,36 +82,13 @@ def open_regular(path: Path) -> BinaryIO:
 
 
 def _expand(path: Path, file: BinaryIO) -> bytes:
-    """The contents of a gzip file, read piece by piece, so that a small file that would fill the memory is refused."""
-    expanded, read = io.BytesIO(), 0
-    stream = zlib.decompressobj(_GZIP)
-    try:
-        while piece := file.read(_PIECE):
-            read += len(piece)
-            while piece:
-                if stream.eof:  # another part follows, or padding
-                    piece = piece.lstrip(b"\0")
-                    stream = zlib.decompressobj(_GZIP) if piece else stream
-                    continue
-                expanded.write(stream.decompress(piece, _PIECE))
-                piece = stream.unused_data if stream.eof else stream.unconsumed_tail
-                _check_growth(path, expanded.tell(), read - len(piece))
-    except zlib.error as error:
-        raise DataError(
-            "the name ends in .gz, but the contents are not (or are damaged) gzip",
-            file=path,
-            remedy="copy the file again, or remove .gz from its name if it is not compressed",
-        ) from error
-    if not stream.eof:
-        raise DataError("the gzip file is cut off", file=path, remedy="copy or download the file again")
-    return expanded.getvalue()
-
-
-def _check_growth(path: Path, expanded: int, read: int) -> None:
-    if expanded > _ANYWAY:
-        ratio = expanded // max(read, 1)
-        _limits.check("ratio", ratio, f"the file expands to {ratio:,} times its size", file=path)
-        _limits.check("bytes", expanded, f"the file expands to {expanded:,} bytes or more", file=path)
+    """The contents of a gzip file, so that a small one that would fill the memory is refused."""
+    source, found = Expanding(file, path), io.BytesIO()
+    while piece := source.read(PIECE):
+        found.write(piece)
+        if found.tell() > ANYWAY:
+            _limits.check("bytes", found.tell(), f"the file expands to {found.tell():,} bytes or more", file=path)
+    return found.getvalue()
 
 
 @contextmanager

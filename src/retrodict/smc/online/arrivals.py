@@ -15,6 +15,7 @@ from retrodict.events.stream import EventStream
 from retrodict.events.stream_set import StreamSet, describe_types
 from retrodict.events.time_axis import TimeAxis
 from retrodict.models.base import Model
+from retrodict.proposals.smoothers import type_names
 
 Name = str | int
 Events = Mapping[Name, Iterable[tuple[Moment, str | int]]]
@@ -71,9 +72,8 @@ class Checker:
 
     def __init__(self, model: Model, axis: TimeAxis, known: Mapping[Name, Line]) -> None:
         self.model, self.axis, self.known = model, axis, known
-        names = model.types or tuple(str(k) for k in range(model.num_types))
-        self.types = names
-        self.position = {name: k for k, name in enumerate(names)}
+        self.types = type_names(model)
+        self.position = {name: k for k, name in enumerate(self.types)}
 
     def read(self, events: Any, until: Any, start: Any) -> list[Arrival]:
         """All that is new; ``until`` and ``start`` are one time for all streams, or one each by name."""

@@ -12,12 +12,13 @@ from torch import Tensor
 from retrodict.events.stream_set import StreamSet
 from retrodict.missingness.base import Context
 from retrodict.models.simulate import Drawn, simulate_batch
+from retrodict.proposals.smoothers import type_names
 from retrodict.random import split, stream_keys, uniform
 from retrodict.smc.describe import describe_run
 from retrodict.smc.diagnostics import Diagnostics
 from retrodict.smc.guesses import Guesses, join
 from retrodict.smc.online.arrivals import Line, Name
-from retrodict.smc.online.window import Present, keep, look_now, type_names
+from retrodict.smc.online.window import Present, keep, look_now
 from retrodict.smc.posterior import Posterior
 
 if TYPE_CHECKING:
@@ -51,7 +52,8 @@ def look_ahead(
     """Simulate every particle on by ``ahead``, some streams at a time."""
     begin = np.array([line.start + line.until for line in lines.values()], dtype=np.float64)
     empty = np.zeros(0), np.zeros(0, dtype=np.int64), np.zeros(len(lines) + 1, dtype=np.int64)
-    nothing = StreamSet.trusted(*empty, begin, begin + ahead, list(lines), type_names(online), axis=online.axis)
+    types = type_names(online.proposal.model)
+    nothing = StreamSet.trusted(*empty, begin, begin + ahead, list(lines), types, axis=online.axis)
     about = describe_run(online.proposal, online.engine, online.seed, online.resample) | {"ahead": ahead}
     done = [_go_on(online, part, ahead, seed) for part in parts or [lines]]
     evidence = np.concatenate([part.log_evidence for part in done])

@@ -19,6 +19,7 @@ from torch import Tensor
 from retrodict.events.batch import batches_by_length
 from retrodict.events.stream_set import StreamSet
 from retrodict.proposals.base import Proposal
+from retrodict.proposals.smoothers import type_names
 from retrodict.smc.describe import describe_run
 from retrodict.smc.diagnostics import Diagnostics
 from retrodict.smc.engines.base import Went
@@ -77,13 +78,8 @@ def recent(online: Online, lines: dict[Name, Line]) -> StreamSet:
     starts = np.array([line.start + _first(line, online.lag) for line in lines.values()], dtype=np.float64)
     ends = np.array([line.start + line.until for line in lines.values()], dtype=np.float64)
     events = np.concatenate(times), np.concatenate(types)
-    return StreamSet.trusted(*events, offsets, starts, ends, list(lines), type_names(online), axis=online.axis)
-
-
-def type_names(online: Online) -> tuple[str, ...]:
-    """The names of the model's types."""
-    model = online.proposal.model
-    return model.types or tuple(str(k) for k in range(model.num_types))
+    names = type_names(online.proposal.model)
+    return StreamSet.trusted(*events, offsets, starts, ends, list(lines), names, axis=online.axis)
 
 
 def _cut(traced: Traced, lines: list[Line], lag: float) -> Traced:
