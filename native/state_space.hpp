@@ -185,17 +185,37 @@ private:
         sum_up(row, n, fades_.data(), h);
     }
 
-    // h [n][Up] from what is left of memories, [n][R].
+    // h [n][Up] from what is left of memories, [n][R]: several sums side by side, so that none waits for itself.
     void sum_up(int row, int n, const float* left, float* h) {
-        const float* own = memory(row);
-        for (int u = 0; u < Up_; u += W) {
-            const vec bias = load(w_.bias.data() + u);
-            for (int j = 0; j < n; j++) {
-                vec sum = bias;
-                for (int r = 0; r < R_; r++) sum += load(own + r * Up_ + u) * left[j * R_ + r];
-                store(h + size_t(j) * Up_ + u, tanh(sum));
-            }
+        int j = 0;
+        for (; j + 4 <= n; j += 4) each_vector<4, 2>(row, left + j * R_, h + size_t(j) * Up_);
+        for (; j < n; j++) each_vector<1, 4>(row, left + j * R_, h + size_t(j) * Up_);
+    }
+
+    // N points, V vectors of units at a time.
+    template <int N, int V>
+    void each_vector(int row, const float* left, float* h) {
+        int u = 0;
+        for (; u + V * W <= Up_; u += V * W) block<N, V>(row, u, left, h);
+        for (; u < Up_; u += W) block<N, 1>(row, u, left, h);
+    }
+
+    template <int N, int V>
+    void block(int row, int u, const float* left, float* h) {
+        const float* own = memory(row) + u;
+        vec sums[N][V];
+        for (int j = 0; j < N; j++)
+            for (int v = 0; v < V; v++) sums[j][v] = load(w_.bias.data() + u + v * W);
+        for (int r = 0; r < R_; r++, own += Up_) {
+            vec x_r[V];
+            for (int v = 0; v < V; v++) x_r[v] = load(own + v * W);
+#pragma GCC unroll 4
+            for (int j = 0; j < N; j++)
+#pragma GCC unroll 4
+                for (int v = 0; v < V; v++) sums[j][v] += x_r[v] * left[j * R_ + r];
         }
+        for (int j = 0; j < N; j++)
+            for (int v = 0; v < V; v++) store(h + size_t(j) * Up_ + u + v * W, tanh(sums[j][v]));
     }
 
     void project(int n, const float* h, float* x) const {

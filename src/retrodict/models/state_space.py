@@ -137,7 +137,6 @@ class StateSpace(SoftplusModel):
     """
 
     kind = "state_space"
-    learning_rate = 1e-2
 
     def __init__(
         self, num_types: int, size: int = 32, layers: int = 1, scales: int = 8, time_scale: float | None = None
@@ -157,6 +156,11 @@ class StateSpace(SoftplusModel):
         self.readout = nn.Parameter(torch.empty(num_types, self.num_features).uniform_(-spread, spread))
         self.offset = nn.Parameter(torch.zeros(num_types))
         self.log_scale = nn.Parameter(torch.zeros(num_types))
+
+    @property
+    def learning_rate(self) -> float:  # type: ignore[override]
+        """More layers take smaller steps."""
+        return 0.02 if self.num_layers == 1 else 0.005
 
     @property
     def num_features(self) -> int:
