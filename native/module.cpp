@@ -13,6 +13,7 @@
 #include <system_error>
 #include <thread>
 
+#include "state_space.hpp"
 #include "sweep.hpp"
 
 namespace nb = nanobind;
@@ -210,6 +211,14 @@ NB_MODULE(RETRODICT_MODULE, m) {
                             Given<double, 2> jumps, Given<float, 2> units) {
             new (self) HawkesWeights{base, decay, {jumps.data(), jumps.data() + jumps.size()}, make_product(units)};
         });
+    nb::class_<StateSpaceWeights>(m, "StateSpaceWeights")
+        .def("__init__", [](StateSpaceWeights* self, Given<float, 1> decay, Given<float, 1> bias, Given<float, 2> gates,
+                            Given<float, 2> jumps, Given<float, 2> readout, Given<float, 1> offset,
+                            Given<float, 1> scale, double time_scale, Given<float, 2> units) {
+            new (self) StateSpaceWeights(ScaledSoftplus(scale.data(), int(scale.shape(0)), time_scale),
+                                         make_readout(readout), make_product(units), decay.data(), int(decay.shape(0)),
+                                         bias.data(), int(bias.shape(0)), gates.data(), jumps.data(), offset.data());
+        });
     nb::class_<FutureWeights>(m, "FutureWeights")
         .def("__init__", [](FutureWeights* self, Given<float, 2> by_type, Given<float, 2> by_hidden, Given<float, 1> bias,
                             Given<float, 2> readout, Given<float, 2> start, double time_scale, Given<float, 2> units,
@@ -258,6 +267,9 @@ NB_MODULE(RETRODICT_MODULE, m) {
           nb::arg("rates"), nb::arg("shares").none(), nb::arg("results"), nb::arg("group"), nb::arg("threads"),
           nb::arg("particles").none() = nb::none());
     m.def("sweep", &sweep<Excited>, nb::arg("weights"), nb::arg("future").none(), nb::arg("settings"), nb::arg("batch"),
+          nb::arg("rates"), nb::arg("shares").none(), nb::arg("results"), nb::arg("group"), nb::arg("threads"),
+          nb::arg("particles").none() = nb::none());
+    m.def("sweep", &sweep<Remembering>, nb::arg("weights"), nb::arg("future").none(), nb::arg("settings"), nb::arg("batch"),
           nb::arg("rates"), nb::arg("shares").none(), nb::arg("results"), nb::arg("group"), nb::arg("threads"),
           nb::arg("particles").none() = nb::none());
     m.def("best", [] {

@@ -13,14 +13,11 @@
 #include <vector>
 
 #include "lstm.hpp"
+#include "scaled_softplus.hpp"
 
 namespace retrodict {
 
 enum Slot { kOneEnd = 0, kOtherEnd = 1, kCandidate = 2, kSlots = 3 };
-
-inline double softplus(double x) { return x > 0 ? x + std::log1p(std::exp(-x)) : std::log1p(std::exp(x)); }
-
-inline double log_softplus(double x) { return x < -30 ? x - 0.5 * std::exp(x) : std::log(softplus(x)); }
 
 // The sum of n numbers, which fill whole lanes.
 template <class Real>
@@ -62,21 +59,15 @@ inline double scale(double* x, const double* y, int n) {
 // A neural Hawkes process: lambda_k(t) = f_k(v_k . h(t)), equation (2).
 struct NeuralWeights {
     Lstm lstm;
-    Readout readout;                             // V
-    Product past;                                // P, which may have no units
-    Buffer<float> inverse_scale, height, slack;  // 1 / s_k; s_k in the user's units of time, 0 in the padding; [Kp]
-    double per_time;                             // the model's units of time in one of the user's
-    std::vector<double> log_height;
+    Readout readout;      // V
+    Product past;         // P, which may have no units
+    ScaledSoftplus rates;
+    Buffer<float> slack;  // for rounding [Kp]
+    double per_time;      // the model's units of time in one of the user's
 
     NeuralWeights(Lstm read, Readout out, Product units, const float* scale, double time_scale)
-        : lstm(std::move(read)), readout(std::move(out)), past(std::move(units)), inverse_scale(readout.Kp),
-          height(readout.Kp), slack(readout.Kp), per_time(1 / time_scale), log_height(readout.Kp) {
-        for (int k = 0; k < readout.Kp; k++) {
-            bool real = k < readout.K;
-            inverse_scale[k] = real ? 1 / scale[k] : 1.0f;
-            height[k] = real ? static_cast<float>(scale[k] * per_time) : 0.0f;
-            log_height[k] = std::log(static_cast<double>(real ? scale[k] : 1.0f) * per_time);
-        }
+        : lstm(std::move(read)), readout(std::move(out)), past(std::move(units)), rates(scale, readout.K, time_scale),
+          slack(readout.Kp), per_time(rates.per_time) {
         for (int k = 0; k < readout.Kp; k++)
             slack[k] = 32 * std::numeric_limits<float>::epsilon() * (1 + readout.size(k));
     }
@@ -167,14 +158,9 @@ public:
 
     void copy(int to, int from) { std::memcpy(cells(to), cells(from), 16 * Dp_); }
 
-    void activate(const float* x, float* rates) const {
-        for (int k = 0; k < Kp; k += W)
-            store(rates + k, load(w_.height.data() + k) * softplus(load(x + k) * load(w_.inverse_scale.data() + k)));
-    }
+    void activate(const float* x, float* rates) const { w_.rates.activate(x, rates); }
 
-    double log_rate(int k, float x) const {
-        return w_.log_height[k] + log_softplus(static_cast<double>(x) * w_.inverse_scale[k]);
-    }
+    double log_rate(int k, float x) const { return w_.rates.log_rate(k, x); }
 
 private:
     const NeuralWeights& w_;

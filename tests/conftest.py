@@ -10,7 +10,7 @@ import pytest
 import torch
 from hypothesis import settings
 
-from retrodict.models import Hawkes, Model, NeuralHawkes, Poisson
+from retrodict.models import Hawkes, Model, NeuralHawkes, Poisson, StateSpace
 from retrodict.smc.engines import ENGINES
 
 # Small models gain nothing from more threads, and waiting threads are very slow on a busy machine.
@@ -127,6 +127,19 @@ def random_neural_hawkes(num_types: int = 3, hidden_size: int = 8, seed: int = 0
     return model
 
 
+def random_state_space(num_types: int = 3, size: int = 5, layers: int = 1, seed: int = 0) -> Model:
+    """Large random weights, decays from 5 to 0.2, float64."""
+    generator = torch.Generator().manual_seed(seed)
+    model = StateSpace(num_types, size, layers, scales=4, time_scale=1.0).double()
+    with torch.no_grad():
+        for parameter in model.parameters():
+            parameter.uniform_(-1, 1, generator=generator)
+        for layer in model.layers:
+            layer.log_decay.copy_(torch.tensor([1.6, 0.0, -1.6]))
+        model.log_scale.zero_()
+    return model
+
+
 _EXCITATION = [[0.3, 0.2, 0.0], [0.1, 0.2, 0.3], [0.4, 0.0, 0.1]]
 _BY_SCALE = [
     [[0.1, 0.1, 0.0], [0.0, 0.1, 0.2], [0.2, 0.0, 0.0]],
@@ -138,6 +151,8 @@ EXAMPLES: dict[str, Callable[[], Model]] = {  # a small float64 model of each ki
     "hawkes": lambda: Hawkes([0.5, 0.3, 0.2], _EXCITATION, [1.5, 0.8, 3.0]).double(),
     "hawkes_scales": lambda: Hawkes([0.5, 0.3, 0.2], _BY_SCALE, [3.0, 1.0, 0.3]).double(),
     "neural_hawkes": random_neural_hawkes,
+    "state_space": random_state_space,
+    "state_space_layers": lambda: random_state_space(layers=2),
 }
 KINDS = tuple(EXAMPLES)
 

@@ -42,7 +42,7 @@ if TYPE_CHECKING:
         Windows,
     )
     from retrodict.missingness.spec import read_missing
-    from retrodict.models import Hawkes, Model, NeuralHawkes, Poisson
+    from retrodict.models import Hawkes, Model, NeuralHawkes, Poisson, StateSpace
     from retrodict.models.model_folder import load_model, save_model
     from retrodict.models.quadrature import GaussLegendre, MonteCarlo
     from retrodict.models.simulate import simulate
@@ -78,6 +78,7 @@ _LATER = {
     "Proposal": "retrodict.proposals",
     "ReportingDelay": "retrodict.missingness",
     "Smoothing": "retrodict.proposals",
+    "StateSpace": "retrodict.models",
     "StreamSet": "retrodict.events.stream_set",
     "TimeVarying": "retrodict.missingness",
     "Windows": "retrodict.missingness",
@@ -134,6 +135,7 @@ __all__ = [
     "RetrodictError",
     "RunawayError",
     "Smoothing",
+    "StateSpace",
     "StreamSet",
     "SuspicionNotice",
     "TimeVarying",

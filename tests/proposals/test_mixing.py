@@ -194,7 +194,7 @@ def test_folders_of_before_mixing_was_recorded_hold_the_papers_form(tmp_path):
     assert torch.equal(loaded.log_prob(missing, observed), plain.log_prob(missing, observed))
 
 
-@pytest.mark.parametrize("kind", ["hawkes", "neural_hawkes"])
+@pytest.mark.parametrize("kind", ["hawkes", "neural_hawkes", "state_space_layers"])
 def test_gradients_are_those_of_finite_differences(kind):
     observed, missing, proposal = mixing_case(kind)
     proposal.model.start_atom = None

@@ -58,7 +58,7 @@ def ranks(posterior, truth: StreamSet, seed: int, ensemble: str = "chosen") -> n
 def p_values(kind: str, form: str, engine: str = "torch", break_it: Callable[[], None] = lambda: None) -> np.ndarray:
     """A p-value for each quantity and ensemble; ``break_it`` spoils the sampler after the data were drawn."""
     model = random_neural_hawkes(seed=4) if kind == "neural_hawkes" else example_model(kind)
-    if kind == "neural_hawkes" and engine == "native":
+    if kind in ("neural_hawkes", "state_space") and engine == "native":
         model = model.float()
     mechanism = ByType(RATES)
     observed, missing = mechanism.censor(simulate(model, STREAMS, end=END, seed=21), seed=22)
@@ -75,10 +75,12 @@ def p_values(kind: str, form: str, engine: str = "torch", break_it: Callable[[],
 
 @each_engine
 @pytest.mark.parametrize("form", ["filtering", "the paper's smoothing", "smoothing"])
-@pytest.mark.parametrize("kind", ["hawkes", "hawkes_scales", "neural_hawkes"])
+@pytest.mark.parametrize("kind", ["hawkes", "hawkes_scales", "neural_hawkes", "state_space", "state_space_layers"])
 def test_ranks_are_uniform(kind, form, engine, record_property):
-    if kind == "hawkes_scales" and form == "the paper's smoothing":
-        pytest.skip("filtering and smoothing say enough of the third model")
+    if kind not in ("hawkes", "neural_hawkes") and form == "the paper's smoothing":
+        pytest.skip("filtering and smoothing say enough of the other models")
+    if kind == "state_space_layers" and engine == "native":
+        pytest.skip("the native engine takes one layer")
     if (kind, form, engine) == ("hawkes", "smoothing", "native"):
         engine = "auto"  # the native engine mixes past and future for neural processes alone
     values = p_values(kind, form, engine)

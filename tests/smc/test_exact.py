@@ -21,6 +21,7 @@ from retrodict.smc.impute import impute
 from tests.checks import posterior_is_exact
 from tests.conftest import each_engine, shared
 from tests.smc.hawkes_as_neural import hawkes_as_neural
+from tests.smc.hawkes_as_state_space import hawkes_as_state_space
 
 RATES, RHO = [1.0, 0.5, 2.0], [0.5, 0.0, 1.0]
 
@@ -101,7 +102,7 @@ def golden_case(name: str):
 
 
 @each_engine
-@pytest.mark.parametrize("form", ["hawkes", "scales", "neural"])
+@pytest.mark.parametrize("form", ["hawkes", "scales", "neural", "state space"])
 @pytest.mark.parametrize("sampler", ["thinning", "inversion"])
 @pytest.mark.parametrize("kind", ["filtering", "smoothing"])
 @pytest.mark.parametrize("name", CASES)
@@ -110,6 +111,8 @@ def test_hawkes_posteriors_are_the_exact_ones(name, kind, sampler, form, engine)
     model, mechanism, observed, exact = golden_case(name)
     if form == "neural":
         model = hawkes_as_neural(model)
+    if form == "state space":
+        model = hawkes_as_state_space(model)
     if form == "scales":  # the same process, and one scale that excites nothing
         parts = [share * model.excitation.detach() for share in (0.3, 0.0, 0.7)]
         decay = float(model.decay.detach().max())

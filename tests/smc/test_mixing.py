@@ -11,12 +11,16 @@ from retrodict.proposals.smoothing import Mixing
 from retrodict.smc.engines import ENGINES
 from retrodict.smc.options import Options
 from tests.checks import posterior_is_exact
-from tests.conftest import each_engine, random_neural_hawkes
+from tests.conftest import each_engine, random_neural_hawkes, random_state_space
 from tests.smc.test_exact import CASES, golden_case
 from tests.smc.test_unbiased import MODEL, copies
 
 MISSING = rd.ByType([0.8, 0.3])
-MODELS = {"hawkes": MODEL, "neural": random_neural_hawkes(num_types=2, hidden_size=6, seed=3, spread=0.8).float()}
+MODELS = {
+    "hawkes": MODEL,
+    "neural": random_neural_hawkes(num_types=2, hidden_size=6, seed=3, spread=0.8).float(),
+    "state space": random_state_space(num_types=2, size=6, seed=3).float(),
+}
 
 
 def random_mixing(model, mechanism, std: float = 0.4) -> rd.Smoothing:

@@ -15,7 +15,7 @@ from retrodict.missingness import Missingness
 from retrodict.models.simulate import simulate
 from retrodict.models.start import StartAtom
 from tests.checks import weights_are_those_of_the_particles
-from tests.conftest import compiled, example_model, random_neural_hawkes
+from tests.conftest import compiled, example_model, random_neural_hawkes, random_state_space
 
 pytestmark = compiled
 TYPES = ("0", "1", "2")
@@ -39,6 +39,8 @@ def a_model(kind: str) -> rd.Model:
         return rd.Hawkes([0.5, 0.3, 0.4], [[0.2, 0.6, 0.1], [0.1, 0.2, 0.5], [0.5, 0.1, 0.1]], [3.0, 2.0, 4.0])
     if kind == "scales":
         return example_model("hawkes_scales")
+    if kind == "state space":
+        return random_state_space(num_types=3, size=11, seed=2).float()
     return random_neural_hawkes(num_types=3, hidden_size=11, seed=2, spread=0.6).float()
 
 
@@ -61,7 +63,7 @@ def a_case(mechanism: Missingness, kind: str, how: str, streams: int = 6, atom: 
 
 
 @pytest.mark.parametrize("how", PROPOSALS)
-@pytest.mark.parametrize("kind", ["poisson", "hawkes", "scales", "neural"])
+@pytest.mark.parametrize("kind", ["poisson", "hawkes", "scales", "neural", "state space"])
 @pytest.mark.parametrize("name", MECHANISMS)
 def test_log_weights_are_those_of_the_particles(name, kind, how):
     """Each particle's log weight is log p(x, z) + log p_miss - log q(z | x), evaluated by other code."""
@@ -109,6 +111,9 @@ def samples_agree(ours: rd.Posterior, theirs: rd.Posterior) -> list[float]:
         ("several", "poisson", "filtering", True),
         ("several", "scales", "mixing", True),
         ("delay", "scales", "smoothing", False),
+        ("windows", "state space", "filtering", False),
+        ("table", "state space", "mixing", True),
+        ("several", "state space", "smoothing", True),
     ],
 )
 def test_the_native_engine_samples_what_the_reference_samples(name, kind, how, atom):
@@ -121,7 +126,7 @@ def test_the_native_engine_samples_what_the_reference_samples(name, kind, how, a
 
 
 @pytest.mark.parametrize("how", PROPOSALS)
-@pytest.mark.parametrize("kind", ["poisson", "hawkes", "neural"])
+@pytest.mark.parametrize("kind", ["poisson", "hawkes", "neural", "state space"])
 @pytest.mark.parametrize("name", MECHANISMS)
 def test_inversion_answers_as_thinning_does(name, kind, how):
     """Evidence and counts by type over 150 copies of a stream, resampled often: within 3.6 standard errors."""

@@ -16,6 +16,7 @@ from retrodict.proposals import Filtering, Smoothing
 from retrodict.smc.impute import impute
 from tests.conftest import each_engine, random_neural_hawkes
 from tests.smc.hawkes_as_neural import hawkes_as_neural
+from tests.smc.hawkes_as_state_space import hawkes_as_state_space
 
 MODEL = Hawkes([0.3, 0.2], [[0.2, 0.9], [0.1, 0.2]], 3.0)
 MISSING = ByType([0.9, 0.1])
@@ -60,6 +61,16 @@ def test_the_evidence_of_400_small_runs_averages_to_the_truth(kind, resample, sa
     assert abs(values.mean() - reference[0]) < 3 * error
     if resample is not None:
         assert runs.diagnostics.resamplings.sum() > 0
+
+
+@each_engine
+@pytest.mark.parametrize("sampler", ["thinning", "inversion"])
+@pytest.mark.parametrize("kind", ["filtering", "smoothing"])
+def test_a_state_space_that_says_the_same_has_the_same_evidence(kind, sampler, engine, stream, reference):
+    options = {"particles": 10, "seed": 6, "sampler": sampler, "engine": engine, "islands": 1}
+    runs = impute(copies(stream, 400), proposals(hawkes_as_state_space(MODEL))[kind], **options)
+    values = np.exp(runs.log_evidence)
+    assert abs(values.mean() - reference[0]) < 3 * np.hypot(values.std() / 20, reference[1])
 
 
 def test_leaving_rho_out_of_the_weight_is_noticed(stream, reference, monkeypatch):

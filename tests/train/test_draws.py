@@ -34,7 +34,7 @@ def some_streams(count: int = 300) -> rd.StreamSet:
     )
 
 
-@pytest.mark.parametrize("kind", ["poisson", "hawkes", "neural_hawkes"])
+@pytest.mark.parametrize("kind", ["poisson", "hawkes", "neural_hawkes", "state_space"])
 def test_they_start_and_last_as_given_and_follow_the_model(way, kind):
     """Counts by type as those of simulated streams: z-scores of the means."""
     model, given = example_model(kind), some_streams()

@@ -20,7 +20,7 @@ from retrodict.missingness.anything import Anything
 from retrodict.missingness.base import Missingness
 from retrodict.missingness.spec import parse_missing
 from retrodict.missingness.words import in_words
-from retrodict.models import MODELS, Hawkes, Model, NeuralHawkes
+from retrodict.models import MODELS, Hawkes, Model, NeuralHawkes, StateSpace
 from retrodict.proposals import Smoothing
 from retrodict.proposals.proposal_folder import load_proposal
 from retrodict.proposals.smoothers import claim, place_for, smoothers_of
@@ -42,9 +42,11 @@ def maker(kind: str, hidden: int | None, scales: str | None = None) -> Maker:
             return partial(Hawkes.from_streams, scales="auto" if scales == "auto" else int(scales))
     if hidden is None:
         return MODELS[kind].from_streams
-    if kind != NeuralHawkes.kind:
-        raise ModelError(f"--hidden is for neural models; a {kind.replace('_', '-')} model has no hidden cells.")
-    return partial(NeuralHawkes.from_streams, hidden_size=hidden)
+    if kind == NeuralHawkes.kind:
+        return partial(NeuralHawkes.from_streams, hidden_size=hidden)
+    if kind == StateSpace.kind:
+        return partial(StateSpace.from_streams, size=hidden)
+    raise ModelError(f"--hidden is for neural models; a {kind.replace('_', '-')} model has no hidden cells.")
 
 
 def read(

@@ -1,10 +1,7 @@
 """The neural Hawkes process (Mei and Eisner, 2017; the paper, sections 2.2 and B.1).
 
-A continuous-time LSTM reads the history; intensities are λ_k(t) = f_k(v_k · h(t)) (equation 2) with the
-scaled softplus f_k(x) = s_k log(1 + exp(x / s_k)) and a learned scale s_k for each type.
-
-Times are divided by the model's own ``time_scale``, chosen from the training data, so nobody has to rescale
-by hand; intensities and likelihoods are in the user's units all the same.
+A continuous-time LSTM reads the history; intensities are λ_k(t) = f_k(v_k · h(t)) (equation 2) on the model's own
+clock (``softplus_model.py``).
 """
 
 from __future__ import annotations
@@ -15,27 +12,23 @@ from typing import Any
 
 import numpy as np
 import torch
-import torch.nn.functional as F
 from torch import Tensor, nn
 
-from retrodict.errors import ModelError
 from retrodict.events.batch import Batch
 from retrodict.events.stream_set import StreamSet
-from retrodict.models.base import Model, Terms, log_softplus
 from retrodict.models.ctlstm import (
     Cells,
     CellsSince,
     ContinuousTimeLSTM,
-    OwnClock,
     hidden_at,
     hidden_range,
     linear_bound,
 )
 from retrodict.models.ctlstm_project import project, states
-from retrodict.models.quadrature import GaussLegendre, Integral
+from retrodict.models.softplus_model import SoftplusModel
 
 
-class NeuralHawkes(OwnClock, Model):
+class NeuralHawkes(SoftplusModel):
     """A neural Hawkes process with ``num_types`` types and ``hidden_size`` LSTM cells.
 
     ``time_scale`` is the unit of the model's own clock, in the user's units; None lets training choose it
@@ -50,19 +43,12 @@ class NeuralHawkes(OwnClock, Model):
     learning_rate = 3e-3
 
     def __init__(self, num_types: int, hidden_size: int = 64, time_scale: float | None = None) -> None:
-        super().__init__()
-        for name, value in (("num_types", num_types), ("hidden_size", hidden_size)):
-            if not (isinstance(value, int | np.integer) and value > 0):
-                raise ModelError(f"{name} must be a positive whole number, but is {value!r}.")
-        if time_scale is not None and not (math.isfinite(time_scale) and time_scale > 0):
-            raise ModelError(f"time_scale must be a positive number, but is {time_scale!r}.")
-        self.num_types, self.hidden_size = int(num_types), int(hidden_size)
+        super().__init__(num_types, time_scale, hidden_size=hidden_size)
+        self.hidden_size = int(hidden_size)
         self.lstm = ContinuousTimeLSTM(num_types + 1, hidden_size)
         spread = 1 / math.sqrt(hidden_size)
         self.readout = nn.Parameter(torch.empty(num_types, hidden_size).uniform_(-spread, spread))
         self.log_scale = nn.Parameter(torch.zeros(num_types))
-        self._scale_is_chosen = time_scale is not None
-        self.register_buffer("time_scale", torch.tensor(time_scale or 1.0, dtype=torch.float64))
 
     @property
     def boundary(self) -> int:
@@ -110,31 +96,6 @@ class NeuralHawkes(OwnClock, Model):
         """Appendix C.4, with the range of each h_d over this very interval, [..., K]."""
         return linear_bound(self.readout, *self.feature_range(state, start, stop))
 
-    def activate(self, drive: Tensor) -> Tensor:
-        """f_k(x) = s_k softplus(x / s_k), per unit of the user's time; the last dimension of x is K."""
-        scale = self.log_scale.exp()
-        return scale / self.time_scale.to(self.dtype) * F.softplus(drive / scale)
-
-    def log_activate(self, drive: Tensor, types: Tensor | None = None) -> Tensor:
-        """log f_k(x), [..., K]; or, with ``types`` [...], of one drive [...] for each type given."""
-        log_scale = self.log_scale if types is None else self.log_scale[types]
-        return log_scale + log_softplus(drive / log_scale.exp()) - self.time_scale.log().to(self.dtype)
-
-    def intensity(self, state: CellsSince, t: Tensor) -> Tensor:
-        """λ_k(t) = f_k(v_k · h(t)), equation (2), [..., K] or [..., N, K]."""
-        return self.activate(self.drive(state, t))
-
-    def bound(self, state: CellsSince, start: Tensor, stop: Tensor) -> Tensor:
-        """f_k of the drive's bound, [..., K]."""
-        return self.activate(self.drive_bound(state, start, stop)) * (1 + 8 * torch.finfo(self.dtype).eps)
-
-    def compensator(self, state: CellsSince, start: Tensor, stop: Tensor, integral: Integral | None = None) -> Tensor:
-        """∫ λ_k by quadrature, [..., K]."""
-        positions, weights = (integral or GaussLegendre()).nodes(start.shape, self.readout)
-        length = stop - start
-        rates = self.intensity(state, start[..., None] + length[..., None] * positions)
-        return (rates * weights[:, None]).sum(-2) * length.to(self.dtype)[..., None]
-
     def drives(self, batch: Batch, positions: Tensor) -> tuple[Tensor, Tensor]:
         """One scan of the LSTM, then all projections at once; inside, time runs along the first dimension."""
         B, L = batch.types.shape
@@ -163,30 +124,6 @@ class NeuralHawkes(OwnClock, Model):
         bos = batch.types.new_full((1, len(batch.types)), self.boundary)
         return *self.lstm.scan(torch.cat([bos, batch.types.t()]), gaps), gaps
 
-    def terms(self, batch: Batch, integral: Integral | None = None) -> Terms:
-        """All intensities from one scan."""
-        positions, weights = (integral or GaussLegendre()).nodes(batch.gaps.shape, batch.gaps)
-        at_events, inside = self.drives(batch, positions)
-        own = self.log_activate(at_events.gather(-1, batch.types[..., None])[..., 0], batch.types)
-        areas = (self.activate(inside).sum(-1) @ weights) * batch.gaps
-        return Terms(torch.where(batch.mask, own, 0.0), areas)
-
-    def adapt(self, streams: StreamSet) -> None:
-        """Also, once and unless a time scale was given, choose it (the mean gap) and start the rates right.
-
-        With readouts near zero each intensity starts at s_k log 2, so s_k is set to make that the mean rate;
-        a rare type's softplus is kept from being too sharp to learn from.
-        """
-        super().adapt(streams)
-        if self._scale_is_chosen:
-            return
-        total, gaps = float(streams.durations.sum()), streams.num_events + len(streams)
-        self.time_scale.fill_(total / gaps if total > 0 else 1.0)
-        self._scale_is_chosen = True
-        per_gap = np.bincount(streams.event_types, minlength=self.num_types) / gaps
-        with torch.no_grad():
-            self.log_scale.copy_(torch.as_tensor(np.log(np.clip(per_gap / math.log(2), 0.05, 1.0))))
-
     @classmethod
     def from_streams(cls, streams: StreamSet, hidden_size: int | None = None) -> NeuralHawkes:
         """A model sized for these training streams: more cells for more events, 16 to 256."""
@@ -202,9 +139,5 @@ class NeuralHawkes(OwnClock, Model):
         return {
             "num_types": self.num_types,
             "hidden_size": self.hidden_size,
-            "time_scale": float(self.time_scale) if self._scale_is_chosen else None,
+            "time_scale": self._given_scale(),
         }
-
-    def _elapsed(self, state: CellsSince, t: Tensor) -> Tensor:
-        last = state.time if t.dim() == state.time.dim() else state.time[..., None]
-        return ((t - last) / self.time_scale).to(self.dtype)

@@ -10,6 +10,7 @@ from scipy import stats
 import retrodict as rd
 from tests.conftest import EXAMPLES, compiled, each_engine
 from tests.smc.hawkes_as_neural import hawkes_as_neural
+from tests.smc.hawkes_as_state_space import hawkes_as_state_space
 
 STREAMS, DRAWS, END, LAG, AHEAD = 400, 19, 9.0, 2.5, 1.5
 
@@ -85,7 +86,7 @@ def test_the_evidence_is_unbiased_whatever_the_lag(form, engine):
 
 
 @each_engine
-@pytest.mark.parametrize("form", ["hawkes", "neural"])
+@pytest.mark.parametrize("form", ["hawkes", "neural", "state space"])
 def test_counts_of_the_last_lag_are_those_of_many_particles(form, engine):
     """The mean over 40 runs with a lag of a third of the stream, within 3.3 standard errors, for two halves of it."""
     model, mechanism = rd.Hawkes([0.3, 0.2], [[0.2, 0.9], [0.1, 0.2]], 1.0), rd.ByType([0.9, 0.1])
@@ -94,7 +95,7 @@ def test_counts_of_the_last_lag_are_those_of_many_particles(form, engine):
     def copies(number: int) -> rd.StreamSet:
         return rd.StreamSet([rd.EventStream(stream.times, stream.types, end=9.0, id=i) for i in range(number)])
 
-    own = model if form == "hawkes" else hawkes_as_neural(model)
+    own = {"hawkes": lambda m: m, "neural": hawkes_as_neural, "state space": hawkes_as_state_space}[form](model)
     online = rd.Online(rd.Filtering(own, mechanism), 3.0, particles=400, seed=6, engine=engine)
     online.feed(copies(40))
     exact = rd.impute(copies(20), rd.Filtering(model, mechanism), particles=5000, seed=77)

@@ -1,4 +1,4 @@
-"""The native engine: Algorithm 1 in C++ (``native/``) for neural Hawkes, Hawkes and Poisson processes on a CPU.
+"""The native engine: Algorithm 1 in C++ (``native/``) on a CPU, for the models that come with the package.
 
 It is compiled when the package is installed, for several instruction sets; the best that this processor has is used.
 Neural models are computed in single precision, with times, weights and evidence in double.
@@ -22,7 +22,7 @@ from retrodict.errors import ModelError, RunawayError
 from retrodict.events.batch import Batch
 from retrodict.missingness.base import Missingness
 from retrodict.missingness.pieces import Pieces, of_time, pieces_of, rates_at
-from retrodict.models import Hawkes, NeuralHawkes, Poisson
+from retrodict.models import Hawkes, NeuralHawkes, Poisson, StateSpace
 from retrodict.models.quadrature import GaussLegendre
 from retrodict.proposals.base import Proposal
 from retrodict.proposals.filtering import Filtering
@@ -81,9 +81,11 @@ class NativeEngine:
         model = proposal.model
         if model.device.type != "cpu":
             return f"the model is on {model.device}, and it runs on CPUs."
-        if type(model) not in (NeuralHawkes, Hawkes, Poisson):
-            return f"it knows neural Hawkes, Hawkes and Poisson processes, not {type(model).__name__}."
-        if type(model) is NeuralHawkes and model.dtype != torch.float32:
+        if type(model) not in (NeuralHawkes, StateSpace, Hawkes, Poisson):
+            return f"it knows neural Hawkes, state-space, Hawkes and Poisson processes, not {type(model).__name__}."
+        if isinstance(model, StateSpace) and model.num_layers > 1:
+            return f"it knows state spaces of one layer, and this one has {model.num_layers}."
+        if isinstance(model, NeuralHawkes | StateSpace) and model.dtype != torch.float32:
             return "it computes neural models in single precision, and this one is in double."
         if type(proposal) not in (Filtering, Smoothing):
             return f"it knows filtering and smoothing, not {type(proposal).__name__}."
@@ -276,6 +278,12 @@ def _pack_model(proposal: Proposal) -> Any:
         lstm = _arrays(model.lstm.by_type, model.lstm.by_hidden, model.lstm.bias)
         readout, scale = _arrays(model.readout, model.log_scale.exp())
         return _built().NeuralWeights(*lstm, readout, scale, float(model.time_scale), *units)
+    if isinstance(model, StateSpace):
+        (layer,) = model.each()
+        own = _arrays(layer.decays, layer.bias, torch.sigmoid(layer.gates), layer.jumps)
+        out = _arrays(model.readout, model.offset, model.log_scale.exp())
+        units = _arrays(model.readout[:0] if mix is None else mix.past.weight)
+        return _built().StateSpaceWeights(*own, *out, float(model.time_scale), *units)
     K = model.num_types
     units = _arrays(torch.zeros(0, K) if mix is None else mix.past.weight)
     if isinstance(model, Hawkes):
