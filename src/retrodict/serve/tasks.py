@@ -59,11 +59,12 @@ class Job(Task):
     seed: int
     answer: Callable[[Posterior], bytes]
     max_events: int
+    cut: bool = False
 
     @property
     def key(self) -> tuple[Any, ...]:
         """Jobs of the same key can share a run."""
-        return id(self.proposal), self.particles, self.seed, self.max_events, self.observed.axis
+        return id(self.proposal), self.particles, self.seed, self.max_events, self.cut, self.observed.axis
 
 
 def engine_of(proposal: Proposal) -> tuple[str, int]:
@@ -79,8 +80,9 @@ def make_job(
     seed: int,
     answer: Callable[[Posterior], bytes],
     most: ServeLimits,
+    cut: bool = False,
 ) -> Job:
     """A job with the particles that its engine affords, where a request leaves them open."""
     engine, affords = engine_of(proposal)
     count = particles or min(affords, most.particles)
-    return Job(observed, proposal, count, seed, answer, most.missing, shares=engine in _ALIKE)
+    return Job(observed, proposal, count, seed, answer, most.missing, cut, shares=engine in _ALIKE)
