@@ -31,7 +31,7 @@ def score(model: rd.Model, streams: rd.StreamSet, first: bool) -> float:
     """Nats per event, with or without the first event of each stream."""
     events = streams.num_events - (0 if first else int((streams.lengths > 0).sum()))
     with torch.no_grad():
-        return float(model.log_likelihood(streams, score_first=first).double().sum()) / events
+        return float(model.log_likelihood(streams, score_first=first, score_end=False).double().sum()) / events
 
 
 def fits(train: rd.StreamSet, dev: rd.StreamSet) -> dict[str, tuple[rd.Model, float]]:

@@ -24,8 +24,8 @@ def score(model: rd.Model, streams: rd.StreamSet) -> dict[str, float]:
     """Nats per event: whole streams, and without the first event of each."""
     exact = rd.GaussLegendre(20)
     with torch.no_grad():
-        whole = model.log_likelihood(streams, integral=exact).double().sum()
-        rest = model.log_likelihood(streams, integral=exact, score_first=False).double().sum()
+        whole = model.log_likelihood(streams, integral=exact, score_end=False).double().sum()
+        rest = model.log_likelihood(streams, integral=exact, score_first=False, score_end=False).double().sum()
     later = streams.num_events - int((streams.lengths > 0).sum())
     return {"whole": round(float(whole) / streams.num_events, 4), "without first": round(float(rest) / later, 4)}
 

@@ -86,7 +86,7 @@ def _fit(
 def _nats(model: rd.Model, streams: rd.StreamSet) -> float:
     """Log-likelihood per event, with a precise integral."""
     total = sum(
-        float(model.log_likelihood(streams[i : i + 50], integral=GaussLegendre(20)).double().sum())
+        float(model.log_likelihood(streams[i : i + 50], integral=GaussLegendre(20), score_end=False).double().sum())
         for i in range(0, len(streams), 50)
     )
     return total / streams.num_events

@@ -54,13 +54,13 @@ struct Batch {
     Given<int32_t, 2> types;
     Given<int32_t, 1> lengths;
     Given<int64_t, 1> keys;
-    Given<bool, 1> draws_start;
+    Given<bool, 1> draws_start, ends_seen, ends_missing;
 };
 
-// Missing rates of the same streams: log(1 - rho) of their events [B, S - 1], rho at the start instant [B, K], and their
-// pieces (missingness/pieces.py), none where rates never change.
+// Missing rates of the same streams: log(1 - rho) of their events [B, S - 1], rho at both ends [B, K], and their pieces
+// (missingness/pieces.py), none where rates never change.
 struct Rates {
-    Given<double, 2> log_seen, start;
+    Given<double, 2> log_seen, start, end;
     Given<double, 2> breaks;
     Given<double, 4> rates;
     Given<bool, 2> bends;
@@ -174,7 +174,8 @@ Histories sweep(const typename Process::Weights& weights, const FutureWeights* f
         observed[b] = {batch.lengths(b), &batch.edges(b, 0), batch.types.data() + size_t(b) * (S - 1),
                        static_cast<uint64_t>(batch.keys(b)), batch.draws_start(b),
                        rates.log_seen.data() + size_t(b) * (S - 1), rates.start.data() + size_t(b) * K,
-                       timetable(rates, b, P, K), shares ? &(*shares)(b, 0, 0) : nullptr};
+                       timetable(rates, b, P, K), shares ? &(*shares)(b, 0, 0) : nullptr, batch.ends_seen(b),
+                       batch.ends_missing(b), rates.end.data() + size_t(b) * K};
         Outcome& outcome = histories.outcomes[b];
         outcome.log_evidence = &results.log_evidence(b), outcome.ess = &results.ess(b, 0);
         outcome.parents = &results.parents(b, 0, 0), outcome.resampled = &results.resampled(b, 0);
@@ -233,19 +234,22 @@ NB_MODULE(RETRODICT_MODULE, m) {
         .def("__init__", [](Settings* self, int particles, int scheme, double ess_threshold, bool inversion,
                             int64_t max_events, std::vector<double> nodes, std::vector<double> weights,
                             std::vector<double> grid, std::vector<double> antiderivatives, std::vector<double> missing,
-                            std::vector<Recent> after, std::vector<double> log_atom) {
+                            std::vector<Recent> after, std::vector<double> log_atom, std::vector<double> by_count,
+                            std::vector<double> by_type, double by_time, std::vector<double> by_feature) {
             new (self) Settings{particles, Scheme(scheme), ess_threshold, inversion, max_events, nodes, weights,
-                                grid, antiderivatives, missing, after, log_atom};
+                                grid, antiderivatives, missing, after, log_atom,
+                                {by_count, by_type, by_time, by_feature}};
         });
     nb::class_<Batch>(m, "Batch")
         .def("__init__", [](Batch* self, Given<double, 2> edges, Given<int32_t, 2> types, Given<int32_t, 1> lengths,
-                            Given<int64_t, 1> keys, Given<bool, 1> draws_start) {
-            new (self) Batch{edges, types, lengths, keys, draws_start};
+                            Given<int64_t, 1> keys, Given<bool, 1> draws_start, Given<bool, 1> ends_seen,
+                            Given<bool, 1> ends_missing) {
+            new (self) Batch{edges, types, lengths, keys, draws_start, ends_seen, ends_missing};
         });
     nb::class_<Rates>(m, "Rates")
-        .def("__init__", [](Rates* self, Given<double, 2> log_seen, Given<double, 2> start, Given<double, 2> breaks,
-                            Given<double, 4> rates, Given<bool, 2> bends) {
-            new (self) Rates{log_seen, start, breaks, rates, bends};
+        .def("__init__", [](Rates* self, Given<double, 2> log_seen, Given<double, 2> start, Given<double, 2> end,
+                            Given<double, 2> breaks, Given<double, 4> rates, Given<bool, 2> bends) {
+            new (self) Rates{log_seen, start, end, breaks, rates, bends};
         });
     nb::class_<Results>(m, "Results")
         .def("__init__", [](Results* self, Array<double, 1> log_evidence, Array<double, 2> ess,

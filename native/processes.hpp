@@ -126,6 +126,16 @@ public:
             store(x + k, (load(x_left + k) + load(x_right + k) + load(x + k)) * 0.5f + load(w_.slack.data() + k));
     }
 
+    // The product of features just after a row's last event with weights [D].
+    double after(int row, const std::vector<double>& weights) {
+        const float now = 0;
+        points_.reserve(Dp_);
+        hidden_at(cells(row), Dp_, 1, &now, points_.data());
+        double sum = 0;
+        for (int d = 0; d < w_.lstm.D; d++) sum += weights[d] * points_[d];
+        return sum;
+    }
+
     // The mean rate of a row's cells.
     double pace(int row) const { return w_.per_time * total(cells(row) + 2 * Dp_, Dp_) / Dp_; }
 
@@ -239,6 +249,19 @@ public:
     void bound(int row, double elapsed, int, int, const double* x_left, double* x_right, double* x) {
         drives(row, 1, &elapsed, x_right);
         std::memcpy(x, x_left, 8 * K);
+    }
+
+    // The product of features just after a row's last event (models/base.py, features) with weights [K].
+    double after(int row, const std::vector<double>& weights) {
+        const double now = 0;
+        drives_.resize(K);
+        drives(row, 1, &now, drives_.data());
+        double sum = 0;
+        for (int k = 0; k < K; k++) {
+            const double x = drives_[k];
+            sum += weights[k] * std::max(alone_ ? x + std::log(-std::expm1(-x)) : x, -30.0);
+        }
+        return sum;
     }
 
     // Half the mean rate, of many scales one in the middle: drives are about logs of intensities, which take longer to

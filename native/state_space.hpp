@@ -124,6 +124,16 @@ public:
             store(x + k, load(x + k) + load(spread_.data() + k) + load(w_.offset.data() + k) + load(w_.slack.data() + k));
     }
 
+    // The product of units just after a row's last event with weights [U].
+    double after(int row, const std::vector<double>& weights) {
+        const double now = 0;
+        units_.reserve(Up_);
+        units_at(row, 1, &now, units_.data());
+        double sum = 0;
+        for (int u = 0; u < w_.U; u++) sum += weights[u] * units_[u];
+        return sum;
+    }
+
     double pace(int) const { return w_.pace; }
 
     // P h of n rows at m times each, [n][m][units]: one matrix product.

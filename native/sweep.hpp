@@ -17,6 +17,7 @@
 #include <memory>
 #include <vector>
 
+#include "ending.hpp"
 #include "history.hpp"
 #include "missing.hpp"
 #include "outlook.hpp"
@@ -38,6 +39,7 @@ struct Settings {
     std::vector<double> missing;                 // rho_k where it never changes, else empty
     std::vector<Recent> after;                   // what depends on last triggers
     std::vector<double> log_atom;                // [K+1] at the start instant; empty where the model has no atom
+    EndAtom ends;
 };
 
 constexpr int kSilence = -1;
@@ -53,6 +55,9 @@ struct Observed {
     const double* start_missing;   // [K] rho at the start instant
     Timetable timetable;           // rho between events, where it changes
     const float* shares;           // [n + 1, 7D'] of the right-to-left LSTM's inputs; null where the table has them
+    bool ends_seen;                // whether the last of its events ended it
+    bool ends_missing;             // whether an event that went missing ended it
+    const double* end_missing;     // [K] rho at the end, as far as that depends on time
 };
 
 // Where particles of a stream are gone on with from, and what became of them: M rows each (smc/online).
@@ -118,7 +123,8 @@ private:
         double window = std::numeric_limits<double>::infinity();    // how far the next bound should reach
         Draws draws;
         int32_t head = History::kNothing;
-        int64_t count = 0;
+        int64_t count = 0, length = 0;                              // missing events; all events
+        bool ended = false;
     };
 
     struct Stream {
@@ -146,7 +152,8 @@ private:
     Buffer<Real> rho_;  // now
     Buffer<Real> x_, rates_, ahead_, points_;
     Buffer<float> low_, high_, sums_, scratch_;
-    Past pasts_[kChunk];
+    Past pasts_[kChunk], end_past_;
+    Buffer<float> end_sums_;
     const Past* past_ = nullptr;      // of the row that looks for an event
     std::vector<Terms> terms_;
     std::vector<int> mixed_;
@@ -161,8 +168,10 @@ private:
     std::vector<Stream> streams_;
     std::vector<int> parents_, children_;
     std::vector<int> reading_, types_;  // rows that read an event at the end of the round, and its type
+    std::vector<bool> last_;            // whether that event is the last one of its stream
     std::vector<double> elapsed_, weights_;
     std::vector<Copy> copies_;
+    std::vector<double> gained_;  // [rows] by whether the event read last ended the stream
 
     Real* x(int slot) { return x_.data() + slot * Kp_; }
 
@@ -280,13 +289,17 @@ private:
             Row& row = rows_[r];
             past_ = &pasts_[i % kChunk];
             const Step step = settings_.inversion ? invert(s, row, r, right) : thin(s, row, r, right);
-            if (step.found || s.number < s.seen->n) process_.keep(r, step.slot);
+            const bool ends = !step.found && s.number == s.seen->n && s.seen->ends_missing && !row.ended;
+            if (step.found || s.number < s.seen->n || ends) process_.keep(r, step.slot);
             if (step.found) {
                 impute(s, r, row.since + step.at, step.type);
                 s.pending[still++] = r;
                 if (row.count > settings_.max_events) s.outcome->runaway = true;
             } else if (s.number < s.seen->n && s.seen->types[s.number] != kSilence) {
                 observe(s, r, x(step.slot));
+            } else if (ends) {
+                draw_end(s, r, step);
+                s.pending[still++] = r;  // until it has read that
             }
         }
         s.pending.resize(s.outcome->runaway ? 0 : still);
@@ -304,6 +317,46 @@ private:
             const bool is_soon = s.seen->edges[s.number] - triggered(r)[j] < after.reach;
             row.log_weight += std::log1p(-(is_soon ? after.soon : after.late)[kind]);
         }
+    }
+
+    // The missing event that ended a stream, at its end: a type in proportion to rho lambda^q there.
+    void draw_end(Stream& s, int r, const Step& step) {
+        Row& row = rows_[r];
+        const Real* drives = x(step.slot);
+        row.ended = true;
+        if (mixing_) {
+            end_sums_.reserve(Past::kPoints * units_);
+            end_past_.set(row.looked, step.at, process_.pace(r), end_sums_.data(), units_);
+            times_.resize(std::max<size_t>(times_.size(), Past::kPoints));
+            for (int p = 0; p < Past::kPoints; p++) times_[p] = end_past_.point(p);
+            process_.sums(1, &r, Past::kPoints, times_.data(), end_sums_.data());
+            past_ = &end_past_;
+        }
+        look_ahead(s, row, 1, &step.at, drives);
+        Real* proposal = rates_.data() + Kp_;
+        process_.activate(future_ ? ahead_.data() : drives, proposal);
+        double total = 0;
+        for (int k = 0; k < process_.K; k++) {
+            double kept = 1 - s.seen->end_missing[k];
+            for (size_t j = 0; j < settings_.after.size(); j++) {
+                const Recent& after = settings_.after[j];
+                const bool is_soon = row.since + step.at - triggered(r)[j] < after.reach;
+                kept *= 1 - (is_soon ? after.soon : after.late)[k];
+            }
+            proposal[k] *= static_cast<Real>(1 - kept);
+            total += proposal[k];
+        }
+        double point = row.draws.next() * total, sum = 0;
+        int type = 0, possible = 0;
+        for (int k = 0; k < process_.K; k++) {
+            if (proposal[k] > 0) possible = k;
+            sum += proposal[k];
+            if (point >= sum) type = k + 1;
+        }
+        type = std::min(type, possible);
+        row.log_weight += std::log(total);
+        if (future_) row.log_weight += process_.log_rate(type, drives[type]) - process_.log_rate(type, ahead_[type]);
+        impute(s, r, s.seen->edges[s.seen->n], type, true);
     }
 
     double* triggered(int r) { return triggered_.data() + size_t(r) * settings_.after.size(); }
@@ -548,15 +601,15 @@ private:
     }
 
     // A missing event for a row, to be read at the end of the round (line 41).
-    void impute(Stream& s, int r, double time, int type) {
+    void impute(Stream& s, int r, double time, int type, bool last = false) {
         Row& row = rows_[r];
         row.head = s.outcome->history.append(row.head, time, type);
         row.count++;
-        push(r, time, type);
+        push(r, time, type, last);
     }
 
-    void push(int r, double time, int type) {
-        reading_.push_back(r), types_.push_back(type), elapsed_.push_back(time - rows_[r].since);
+    void push(int r, double time, int type, bool last) {
+        reading_.push_back(r), types_.push_back(type), elapsed_.push_back(time - rows_[r].since), last_.push_back(last);
         remember(r, time, type);
     }
 
@@ -590,7 +643,7 @@ private:
             for (double& w : weights_) w /= sum;
             resample(s, log_mean, time, kind);
         } else {
-            for (int m = 0; m < M_; m++) go_to(s.first + m, time, kind);
+            for (int m = 0; m < M_; m++) go_to(s.first + m, time, kind, is_last(s));
         }
         s.number++;
         enter(s);
@@ -627,7 +680,7 @@ private:
         }
         for (int m = 0; m < M_; m++) {
             rows[m].log_weight = 0;
-            if (parents_[m] == m) go_to(s.first + m, time, kind);
+            if (parents_[m] == m) go_to(s.first + m, time, kind, is_last(s));
             else if (kind == kSilence) rows[m].looked = time - rows[m].since;
             else remember(s.first + m, time, kind);
         }
@@ -646,17 +699,34 @@ private:
 
     int64_t behind(const Stream& s) const { return s.outcome->begun ? s.outcome->begun->number : 0; }
 
+    // Whether the event at the end of a stream's segment ended it.
+    bool is_last(const Stream& s) const { return s.seen->ends_seen && s.number == s.seen->n - 1; }
+
     // A row comes to the end of a segment, and reads the event there if there is one.
-    void go_to(int r, double time, int kind) {
+    void go_to(int r, double time, int kind, bool last) {
         if (kind == kSilence) rows_[r].looked = time - rows_[r].since;
-        else push(r, time, kind);
+        else push(r, time, kind, last);
     }
 
     // The model reads the round's events (line 44).
     void read() {
         process_.read(static_cast<int>(reading_.size()), reading_.data(), types_.data(), elapsed_.data());
+        if (settings_.ends) weigh_ends();
         for (const Copy& copy : copies_) process_.copy(copy.to, copy.from);
-        reading_.clear(), types_.clear(), elapsed_.clear(), copies_.clear();
+        reading_.clear(), types_.clear(), elapsed_.clear(), last_.clear(), copies_.clear();
+    }
+
+    // Weigh by whether the events that were read were the last ones.
+    void weigh_ends() {
+        gained_.resize(rows_.size());
+        for (size_t j = 0; j < reading_.size(); j++) {
+            Row& row = rows_[reading_[j]];
+            const double features = process_.after(reading_[j], settings_.ends.by_feature);
+            const double gain = settings_.ends.log_prob(++row.length, types_[j], row.since, features, last_[j]);
+            row.log_weight += gain, gained_[reading_[j]] = gain;
+        }
+        for (const Copy& copy : copies_)
+            rows_[copy.to].log_weight += gained_[copy.from], rows_[copy.to].length = rows_[copy.from].length;
     }
 
 };

@@ -71,6 +71,12 @@ def impute(
             rich_help_panel=_SAMPLING,
         ),
     ] = None,
+    cut: Annotated[
+        bool,
+        typer.Option(
+            "--cut", help="Streams without an event at their end were cut there; else their last event went missing."
+        ),
+    ] = False,
     sensitivity: Annotated[
         bool, typer.Option("--sensitivity", help="Also show what half and twice the odds of missing would change.")
     ] = False,
@@ -165,7 +171,7 @@ def impute(
     if cluster is None:
         find_device(device)
     options: dict[str, Any] = {"particles": particles or "auto", "seed": seed, "resample": resample, "engine": engine}
-    options |= {"islands": islands, "max_events": max_events}
+    options |= {"islands": islands, "max_events": max_events} | ({"cut": True} if cut else {})
     kind, observed = read_or_chunk(file, columns, chunking, output, particles, whole=report is not None or sensitivity)
     if observed is None:
         refuse_whole(report, sensitivity)

@@ -22,6 +22,9 @@ def simulate(
 ) -> None:
     """Draw new complete streams from a model.
 
+    A model that was fitted to streams that end at an event ends streams by itself: --end and --events are not needed
+    then, and cut short.
+
     [bold]Examples[/]
 
       retrodict simulate model/ -n 1000 --end 24 -o simulated.parquet

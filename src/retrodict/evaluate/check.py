@@ -135,7 +135,7 @@ def check(
         as_cost(cost)
     if incomplete is not None and not isinstance(fitted, Proposal):
         raise ModelError("how events go missing is not known, so incomplete streams say nothing. Give a proposal.")
-    warn_of(complete)
+    warn_of(complete, skip=() if model.end_atom is None else ("ends", "same number"))
     fit = goodness(model, complete)
     about = {"streams": len(complete), "events": complete.num_events, "model": model.digest(), "seed": seed}
     calibration, observed = None, None

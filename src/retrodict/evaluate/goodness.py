@@ -3,6 +3,7 @@
 On the time scale Λ(t) = ∫ Σ_k λ_k the events of a stream arrive at rate one, and those of each type do on the scale of
 their own Λ_k = ∫ λ_k. Streams are laid end to end, so that the gap that the end of a stream cuts short goes on in
 the next stream: all gaps but the very last are then independent and exponential. N_k - Λ_k of a stream has mean zero.
+Where the model says when streams end (``models/end.py``), so has the number of ends less the sum of probabilities.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ from retrodict.models.base import Model
 
 PART = "model"
 ENDS = "streams that end at an event"
+KNOWN_ENDS = "ends at an event, more than expected"
 _COUNTS, _COUNTS_BY_TYPE, _GAPS = 0.05, 0.1, 0.05  # how far counts (relative), and the distribution of gaps, may be off
 _AT_ONCE = 16_384  # gaps of streams in one batch
 _FEWEST = 10.0  # events of a type, expected or there, for a finding about it
@@ -31,7 +33,8 @@ class Goodness:
     """``gaps`` [n] and ``gaps_by_type``: rescaled gaps of all events, and of each type's own events.
 
     ``counts`` and ``expected`` [N, K]: events of each stream and type, and Λ_k. ``at_end`` [N]: whether a stream ends
-    exactly at an event.
+    exactly at an event. ``ends`` [N]: the sum of the probabilities that a stream's events were the last one; None for a
+    model without an end atom.
     """
 
     types: tuple[str, ...]
@@ -40,6 +43,7 @@ class Goodness:
     counts: NDArray[np.int64]
     expected: NDArray[np.float64]
     at_end: NDArray[np.bool_]
+    ends: NDArray[np.float64] | None = None
 
     def findings(self) -> list[Finding]:
         """Counts by type, gaps of all events and of each type's own, and how streams end."""
@@ -63,7 +67,8 @@ class Goodness:
             *worst(by_type),
             distance_finding(PART, "gaps, distance from exponential", -np.expm1(-self.gaps), tolerance=_GAPS),
             distance_finding(PART, "gaps of each type, the same", -np.expm1(-pooled), tolerance=_GAPS),
-            mean_finding(PART, ENDS, self.at_end, tolerance=0.1, side=1, least=0.05),
+            mean_finding(PART, ENDS, self.at_end, tolerance=0.1, side=1, least=0.05) if self.ends is None else
+            mean_finding(PART, KNOWN_ENDS, self.at_end - self.ends, self.ends, tolerance=_COUNTS),
         ]  # fmt: skip
 
 
@@ -74,11 +79,14 @@ def goodness(model: Model, streams: StreamSet) -> Goodness:
     rows = max(1, _AT_ONCE // (int(streams.lengths.max(initial=0)) + 1))
     areas = np.zeros((streams.num_events + len(streams), streams.num_types))  # [gaps of all streams, K]
     first = streams.offsets + np.arange(len(streams) + 1)
+    ends = None if model.end_atom is None else np.zeros(len(streams))
     for index in batches_by_length(streams.lengths, rows):
         batch = make_batch(streams, index, dtype=model.dtype, device=model.device)
         found = torch.stack([model.compensator(*gap) for gap in model.gaps(batch)], 1).double().cpu().numpy()
         for row, i in enumerate(index):
             areas[first[i] : first[i + 1]] = found[row, : streams.lengths[i] + 1]
+        if ends is not None and model.end_atom is not None:
+            ends[index] = model.end_atom.expected(model, batch).cpu().numpy()
     ends_in = np.full(len(areas), -1)  # the type of the event that ends a gap; -1 at the end of a stream
     ends_in[np.delete(np.arange(len(areas)), first[1:] - 1)] = streams.event_types
     at_start = np.zeros(len(areas), dtype=bool)
@@ -93,7 +101,7 @@ def goodness(model: Model, streams: StreamSet) -> Goodness:
     passed = areas.cumsum(0)
     by_type = [np.diff(passed[ends_in == k, k], prepend=0.0) for k in range(streams.num_types)]
     gaps = np.diff(passed.sum(1)[ends_in >= 0], prepend=0.0)
-    return Goodness(streams.types, gaps, by_type, counts, expected, _end_at_an_event(streams))
+    return Goodness(streams.types, gaps, by_type, counts, expected, _end_at_an_event(streams), ends)
 
 
 def _end_at_an_event(streams: StreamSet) -> NDArray[np.bool_]:

@@ -2,7 +2,7 @@
 
 Complete streams are drawn from the model over the same spans of time and censored by the mechanism: counts by type
 and gaps between observed events should then be those of the incomplete streams. Complete streams cannot tell this:
-their hidden events went missing as the mechanism says.
+their hidden events went missing as the mechanism says. Streams of a model with an end atom end by themselves.
 """
 
 from __future__ import annotations
@@ -86,11 +86,12 @@ def compare_observed(
     most = 1000 + 50 * int(incomplete.lengths.max(initial=0))
     whole, seen, gaps = [], [], []
     for number in range(draws):
-        drawn = simulate(model, len(incomplete), end=incomplete.durations, seed=seed + 7919 * (number + 1),
-                         max_events=most)  # fmt: skip
+        drawn = simulate(model, len(incomplete), end=incomplete.durations if model.end_atom is None else None,
+                         seed=seed + 7919 * (number + 1), max_events=most)  # fmt: skip
         shift = np.repeat(incomplete.starts, drawn.lengths)
+        ends = incomplete.ends if model.end_atom is None else incomplete.starts + drawn.durations
         drawn = drawn.replace(
-            event_times=drawn.event_times + shift, starts=incomplete.starts, ends=incomplete.ends,
+            event_times=drawn.event_times + shift, starts=incomplete.starts, ends=ends,
             ids=incomplete.ids, types=incomplete.types, axis=incomplete.axis,
         )  # fmt: skip
         left, _ = missingness.censor(drawn, seed=seed + 7919 * (number + 1))

@@ -194,6 +194,8 @@ def _in_words(f: Finding) -> str:
     more = f"{abs(f.value):.0%} {'more' if f.value > 0 else 'fewer'}"
     if f.name == goodness.ENDS:
         return f"{f.value:.0%} of the streams end exactly at an event"
+    if f.name == goodness.KNOWN_ENDS:
+        return f"{more} streams end at an event than the model expects"
     if f.part == goodness.PART and f.name.startswith("events"):
         return f"complete streams have {more} events{of} than the model expects"
     if f.part == goodness.PART:

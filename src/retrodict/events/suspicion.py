@@ -102,15 +102,22 @@ def _same_number(streams: StreamSet) -> Iterator[Suspicion]:
 
 def _ends_at_events(streams: StreamSet) -> Iterator[Suspicion]:
     """Nearly all streams end exactly at an event."""
-    filled, at_end = streams.lengths > 0, edge_events(streams)[1]
-    if filled.sum() >= _FEWEST and at_end.sum() >= _NEARLY * filled.sum():
+    if nearly_all_end_at_events(streams):
+        filled, at_end = streams.lengths > 0, edge_events(streams)[1]
         yield Suspicion(
             "ends",
             f"{_of(int(at_end.sum()), int(filled.sum()))} end exactly at an event, as if a cut by events had chosen "
-            "their lengths. A model does not know this: it takes the time at risk for shorter than it was, and where "
+            "their lengths. A model that was not fitted to complete streams of this kind does not know this, and where "
             "last events may be missing, expected numbers of missing events are biased",
-            "pass end= with when watching stopped, or cut streams at times that do not depend on the events",
+            "fit the model to complete streams that end so (it then learns when streams end), or pass end= with when "
+            "watching stopped",
         )
+
+
+def nearly_all_end_at_events(streams: StreamSet) -> bool:
+    """Whether nearly all streams that have events end exactly at one, and there are enough of them to say so."""
+    filled = int((streams.lengths > 0).sum())
+    return filled >= _FEWEST and int(edge_events(streams)[1].sum()) >= _NEARLY * filled
 
 
 def _lattice(streams: StreamSet) -> Iterator[Suspicion]:

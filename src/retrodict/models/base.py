@@ -19,13 +19,14 @@ Times given to a model are float64, since the start of the stream.
 
 from __future__ import annotations
 
+import copy
 import hashlib
 import json
 import os
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple, Self
 
 import torch
 import torch.nn.functional as F
@@ -35,6 +36,7 @@ from retrodict.errors import ModelError
 from retrodict.events.batch import Batch, iterate_batches
 from retrodict.events.stream import EventStream
 from retrodict.events.stream_set import StreamSet, describe_types
+from retrodict.models.end import EndAtom
 from retrodict.models.quadrature import Integral
 from retrodict.models.saved import Saved
 from retrodict.models.start import StartAtom
@@ -62,11 +64,13 @@ class Model(nn.Module, ABC):
     types: tuple[str, ...] | None = None
     time_unit: str | None = None
     start_atom: StartAtom | None
+    end_atom: EndAtom | None
     learning_rate: ClassVar[float] = 1e-3
 
     def __init__(self) -> None:
         super().__init__()
         self.start_atom = None
+        self.end_atom = None
         self.training_record: dict[str, Any] = {}
 
     @abstractmethod
@@ -182,6 +186,7 @@ class Model(nn.Module, ABC):
             "types": None if self.types is None else list(self.types),
             "time_unit": self.time_unit,
             "start_atom": self.start_atom is not None,
+            "end_atom": None if self.end_atom is None else len(self.end_atom.by_count),
             "training": self.training_record,
         }
         return MODEL_FILES.write(directory, about, self.state_dict())
@@ -198,6 +203,14 @@ class Model(nn.Module, ABC):
         self.time_unit = self.time_unit or streams.axis.unit
         atom = StartAtom.from_streams(streams)
         self.start_atom = None if atom is None else atom.to(self.device, self.dtype)
+
+    def endless(self) -> Self:
+        """The same model without an end atom, for streams that are still going on; both share their weights."""
+        if self.end_atom is None:
+            return self
+        other = copy.copy(self)
+        other._modules = {**self._modules, "end_atom": None}
+        return other
 
     @property
     def dtype(self) -> torch.dtype:
@@ -234,11 +247,13 @@ class Model(nn.Module, ABC):
         return 20.0 * streams * (events + 1) * (self.num_features + self.num_types) * self.dtype.itemsize
 
     def batch_log_likelihood(
-        self, batch: Batch, integral: Integral | None = None, *, score_first: bool = True
+        self, batch: Batch, integral: Integral | None = None, *, score_first: bool = True, score_end: bool = True
     ) -> Tensor:
         """log p(stream) for each stream of a batch, [B]; see ``log_likelihood``."""
         logs, areas = self.terms(batch, integral)
         result = -areas.sum(1)
+        if self.end_atom is not None and score_end:
+            result = result + self.end_atom.score(self, batch)
         if not score_first:
             return result + logs[:, 1:].sum(1)
         result = result + logs.sum(1)
@@ -258,18 +273,21 @@ class Model(nn.Module, ABC):
         integral: Integral | None = None,
         batch_size: int = 256,
         score_first: bool = True,
+        score_end: bool = True,
     ) -> Tensor:
         """log p(stream) for each stream, [N], in nats: eqn:logpmodel of the paper.
 
-        A first event at the very start of a stream is scored by the start atom where the model has one.
-        ``score_first=False`` leaves the first event's own factor out (its effect on the rest stays), as
-        papers do that treat it as given. Gradients flow.
+        A first event at the very start of a stream is scored by the start atom where the model has one, and where it
+        has an end atom, each event by whether it was the last one. ``score_first=False`` leaves the first event's own
+        factor out (its effect on the rest stays), as papers do that treat it as given, and ``score_end=False`` what
+        the end atom adds, to compare models that have one with others. Gradients flow, but not through the end.
         """
         streams = self.matched(streams)
         batches = list(iterate_batches(streams, batch_size, dtype=self.dtype, device=self.device))
         if not batches:
             return torch.zeros(0, dtype=self.dtype, device=self.device)
-        values = torch.cat([self.batch_log_likelihood(b, integral, score_first=score_first) for b in batches])
+        scored = {"score_first": score_first, "score_end": score_end}
+        values = torch.cat([self.batch_log_likelihood(b, integral, **scored) for b in batches])
         return values[torch.cat([b.index for b in batches]).argsort()]
 
     def check_types(self, streams: StreamSet) -> None:

@@ -11,6 +11,7 @@ import torch
 from retrodict.errors import ModelError
 from retrodict.models import MODELS
 from retrodict.models.base import MODEL_FILES, Model
+from retrodict.models.end import MOST_COUNTS, EndAtom
 from retrodict.models.saved import OBJECT, Check
 from retrodict.models.start import StartAtom
 
@@ -27,6 +28,12 @@ def load_model(directory: str | os.PathLike[str], device: str | torch.device = "
     model = MODEL_FILES.build(path, lambda: kind(**about["config"]))
     if about["start_atom"]:
         model.start_atom = StartAtom(torch.zeros(model.num_types + 1))
+    counts = about.get("end_atom")  # folders of before there were any say nothing of it
+    if counts is not None:
+        if not (isinstance(counts, int) and not isinstance(counts, bool) and 0 < counts <= MOST_COUNTS):
+            wanted = f"null or a number of events from 1 to {MOST_COUNTS:,}"
+            raise ModelError(f"{path / MODEL_FILES.json}: end_atom must be {wanted}. Fit or copy it again.")
+        model.end_atom = EndAtom.empty(counts, model)
     tensors = MODEL_FILES.read_weights(path, model.state_dict())
     model.to(device=device, dtype=next(v.dtype for k, v in tensors.items() if k != "time_scale"))
     model.load_state_dict(tensors)

@@ -3,6 +3,8 @@
 Each round looks a window ahead of every unfinished stream: it bounds the total intensity there and thins candidates
 from a Poisson process at that bound (``models/thinning.py``). Windows only follow from a stream's own past and its
 own random numbers, so that the same seed gives the same stream in any batch.
+
+A model with an end atom says after each event whether it was the last one (``models/end.py``): the stream ends there.
 """
 
 from __future__ import annotations
@@ -25,7 +27,7 @@ from retrodict.models.state import put, take
 from retrodict.models.thinning import CANDIDATES, categorical, thin
 from retrodict.random import split, stream_keys, uniform
 
-_START, _ONWARDS = 3, 4  # branches of each stream's random numbers beside those of thinning
+_START, _ONWARDS, _END = 3, 4, 7  # branches of each stream's random numbers beside those of thinning
 
 
 class Drawn(NamedTuple):
@@ -52,9 +54,11 @@ def simulate(
     """Simulate streams on [0, end], or the first ``num_events`` events of each, or onwards from a history.
 
     ``end`` and ``num_events`` are one value or one per stream. With ``num_events`` a stream ends at its last
-    event (or at ``end``, if that comes first). With ``history`` the streams go on from the end of each
+    event (or at ``end``, if that comes first). Streams of a model with an end atom end by themselves, at an event:
+    neither needs to be given, and both only cut short. With ``history`` the streams go on from the end of each
     given stream to ``end`` (a time on the history's own axis) and only the new events are returned, under
-    the same ids. A stream that would exceed ``max_events`` raises a RunawayError: nothing is cut silently.
+    the same ids; an end atom then speaks of the new events alone. A stream that would exceed ``max_events`` raises a
+    RunawayError: nothing is cut silently.
     ``batch_size`` streams are drawn at a time, by default as suits the device; ``progress`` is called with the number
     done.
     """
@@ -65,7 +69,8 @@ def simulate(
             end = np.asarray(end, dtype=np.float64) * given.axis.units_in(history.axis)
     if num_streams is None or num_streams < 0:
         raise ModelError("simulate needs num_streams, the number of streams to draw, or a history.")
-    if num_events is None and (end is None or not np.isfinite(np.asarray(end, dtype=np.float64)).all()):
+    may_go_on = end is None or not np.isfinite(np.asarray(end, dtype=np.float64)).all()
+    if num_events is None and may_go_on and (model.end_atom is None or history is not None):
         raise ModelError("simulate needs end=, the time to stop at, or num_events=, the number to stop after.")
     origin = np.zeros(num_streams) if history is None else history.starts
     begin = np.zeros(num_streams) if history is None else history.durations
@@ -79,7 +84,7 @@ def simulate(
             remedy="choose a later end",
         )
     ids = list(range(num_streams)) if history is None else list(history.ids)
-    parts = []
+    parts, over = [], []
     batch_size = batch_size or (1024 if model.device.type == "cpu" else 16_384)
     for first in range(0, max(num_streams, 1), batch_size):
         rows = np.arange(first, min(first + batch_size, num_streams))
@@ -87,13 +92,17 @@ def simulate(
         if history is not None:  # other numbers than those the history itself may have been drawn with
             keys = split(keys, _ONWARDS)
         state = model.initial((len(rows),)) if history is None else read_history(model, history, rows)
-        drawn = simulate_batch(model, state, keys, begin[rows], stop[rows], limit[rows], history is None, max_events)
+        before = np.zeros(len(rows), dtype=np.int64) if history is None else history.lengths[rows]
+        ends = Ends(model, keys, before)
+        stretch = begin[rows], stop[rows], limit[rows]
+        drawn = simulate_batch(model, state, keys, *stretch, history is None, max_events, ends=ends)
         parts.append((drawn.row + first, drawn.time, drawn.type))
+        over.append(ends.over.cpu().numpy())
         if progress is not None:
             progress(first + len(rows))
     events = Drawn(*(np.concatenate([p.cpu().numpy() for p in field]) for field in zip(*parts, strict=True)))
     axis = TimeAxis(unit=model.time_unit) if history is None else history.axis
-    streams = _collect(model, events, begin, stop, limit, origin, ids, axis)
+    streams = _collect(model, events, begin, stop, limit, np.concatenate(over), origin, ids, axis)
     return streams if history is None or given.axis.unit is None else streams.with_unit(given.axis.unit)
 
 
@@ -102,6 +111,27 @@ def _per_stream(value: Any, count: int, name: str) -> NDArray[np.float64]:
     if array.ndim > 1 or (array.ndim == 1 and len(array) != count) or np.isnan(array).any():
         raise ModelError(f"{name} must be one number or {count} numbers, one per stream.")
     return np.broadcast_to(array, count)
+
+
+class Ends:
+    """Says of every event that R rows draw whether it was the last one, by the model's end atom; never without one.
+
+    ``before`` [R]: how many events each row has had.
+    """
+
+    def __init__(self, model: Model, keys: Tensor, before: NDArray[np.int64]) -> None:
+        self.model, self.keys = model, split(keys, _END)
+        self.counts = torch.as_tensor(before.copy(), device=keys.device)
+        self.over = torch.zeros_like(keys, dtype=torch.bool)
+
+    def draw(self, rows: Tensor, state: Any, types: Tensor, times: Tensor) -> None:
+        """After one more event of some rows, with the states that it leaves behind."""
+        atom = self.model.end_atom
+        if atom is None:
+            return
+        self.counts[rows] += 1
+        odds = atom.log_odds(self.model.features(state, times), types, times, self.counts[rows])
+        self.over[rows] = uniform(self.keys[rows], self.counts[rows]) < torch.sigmoid(odds)
 
 
 def simulate_batch(
@@ -114,33 +144,40 @@ def simulate_batch(
     from_start: bool,
     max_events: int,
     watch: Callable[[Drawn, Any], None] | None = None,
+    ends: Ends | None = None,
 ) -> Drawn:
     """Events of R rows after ``begin`` until ``stop``, since the start of each, given the model's states [R, ...].
 
     ``watch`` is called with events as they are drawn, at most one of each row at a time, and the states before them.
+    ``ends`` says which rows end with one; without it they go on.
     """
     device = model.device
     now = torch.as_tensor(begin.copy(), device=device)
-    ends = torch.as_tensor(stop.copy(), device=device)
+    right = torch.as_tensor(stop.copy(), device=device)
     left = torch.as_tensor(limit.copy(), device=device)
     draws: list[Drawn] = []
     if from_start and model.start_atom is not None:
         state = _draw_start(model, state, keys, left, draws)
+        if ends is not None and draws:
+            ends.draw(draws[0].row, take(state, draws[0].row), draws[0].type, draws[0].time)
+            left[ends.over] = 0
     round_, drawn = torch.zeros_like(keys), torch.zeros_like(keys)
     window = torch.full_like(now, torch.inf)
     while True:
-        active = ((now < ends) & (left > 0)).nonzero()[:, 0]
+        active = ((now < right) & (left > 0)).nonzero()[:, 0]
         if not len(active):
             break
         part = take(state, active)
-        reach = torch.minimum(now[active] + window[active], ends[active])
+        reach = torch.minimum(now[active] + window[active], right[active])
         reach = torch.where(torch.isfinite(reach), reach, now[active] + 1.0)
         rate = model.bound(part, now[active], reach).sum(-1).to(torch.float64)
         found, time, types, moved, _ = thin(
             partial(model.intensity, part), rate, keys[active], round_[active], now[active], reach
         )
-        if bool(((rate == 0) & torch.isinf(ends[active])).any()):
-            raise ModelError("a stream's intensity fell to zero: it will never reach num_events. Give end= too.")
+        if bool(((rate == 0) & torch.isinf(right[active])).any()):
+            raise ModelError(
+                "a stream's intensity fell to zero: it will never reach num_events, or its own end. Give end= too."
+            )
         # About half of the candidates fit into the next window, whose length thus follows the stream's rate.
         window[active] = 0.5 * CANDIDATES / rate
         round_[active] += 1
@@ -150,8 +187,12 @@ def simulate_batch(
             before = take(part, found)
             if watch is not None:
                 watch(Drawn(hit, time[found], types[found]), before)
-            state = put(state, hit, model.update(before, types[found], time[found]))
+            after = model.update(before, types[found], time[found])
+            state = put(state, hit, after)
             left[hit] -= 1
+            if ends is not None:
+                ends.draw(hit, after, types[found], time[found])
+                left[ends.over] = 0
             drawn[hit] += 1
             draws.append(Drawn(hit, time[found], types[found]))
             if int(drawn.max()) > max_events:
@@ -193,6 +234,7 @@ def _collect(
     begin: NDArray[np.float64],
     stop: NDArray[np.float64],
     limit: NDArray[np.float64],
+    over: NDArray[np.bool_],
     origin: NDArray[np.float64],
     ids: list[Any],
     axis: TimeAxis,
@@ -203,7 +245,7 @@ def _collect(
     offsets = np.concatenate([[0], np.cumsum(counts)])
     times = events.time[order]
     ends = stop.copy()
-    full = counts >= limit
+    full = (counts >= limit) | over
     ends[full] = np.where(counts[full] > 0, times[offsets[1:][full] - 1], begin[full])
     return StreamSet.trusted(
         times + np.repeat(origin, counts),

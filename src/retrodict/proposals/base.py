@@ -25,6 +25,7 @@ from retrodict.missingness.anything import Anything
 from retrodict.missingness.base import Context, Missingness
 from retrodict.missingness.words import in_words
 from retrodict.models.base import Model
+from retrodict.models.end import last_events
 from retrodict.models.quadrature import GaussLegendre, Integral, Nodes, cut_at
 from retrodict.models.saved import Saved
 from retrodict.proposals.intensity import Intensity
@@ -141,6 +142,10 @@ class Proposal(Intensity):
         logs = torch.where(pairs.missing, logs, 0.0)
         if self.model.start_atom is not None:
             logs = self._score_start(logs, pairs, prepared)
+        if self.model.end_atom is not None:
+            # A missing event that ends its stream is at T for certain: it has the probability of its type, no density.
+            total = (rho[:, :-1, -1] * self.model.activate(at_events)).sum(-1)
+            logs = logs - torch.where(last_events(batch) & pairs.missing, total, 1.0).log()
         return logs.sum(1) - areas.sum(1)
 
     def _drives(self, pairs: PairBatch, prepared: Any, positions: Tensor, times: Tensor) -> tuple[Tensor, Tensor]:

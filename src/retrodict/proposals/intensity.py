@@ -70,6 +70,14 @@ class Intensity(nn.Module, ABC):
         there = self.missingness.in_zone(streams.axis.timezone)
         return self if there is self.missingness else self.given(there)
 
+    def endless(self) -> Self:
+        """The same proposal for streams that are still going on: its model says nothing of their ends."""
+        if self.model.end_atom is None:
+            return self
+        other = copy.copy(self)
+        other._modules = {**self._modules, "model": self.model.endless()}
+        return other
+
     @abstractmethod
     def prepare(self, observed: Batch) -> Any:
         """What q needs to know of B whole observed streams."""

@@ -20,6 +20,7 @@ from retrodict.serve.limits import ServeLimits, too_much
 from retrodict.serve.schemas import ImputeRequest, QueryRequest, Question
 from retrodict.serve.streams import Given, write_streams
 from retrodict.smc.diagnostics import complaints, none_possible
+from retrodict.smc.ending import ends_of_observed
 from retrodict.smc.posterior import Posterior
 from retrodict.smc.show import usual_cost
 
@@ -89,7 +90,9 @@ def notices(posterior: Posterior, given: Given, proposal: Proposal) -> list[str]
 
     def found() -> Iterable[str]:
         yield from given.notices
-        yield from (str(each) for each in suspicions(posterior.observed) if each.kind != "ends")
+        known = ("ends",) if proposal.model.end_atom is None else ("ends", "same number")
+        yield from (str(each) for each in suspicions(posterior.observed) if each.kind not in known)
+        yield from map(str, ends_of_observed(posterior.observed, proposal))
         if misses_all(proposal.missingness, posterior.observed):
             yield UNTOUCHED
         if proposal.is_for_other():

@@ -232,6 +232,7 @@ def _impute(jobs: Sequence[Job]) -> list[Posterior]:
         particles=first.particles,
         seed=first.seed,
         max_events=first.max_events,
+        cut=first.cut,
         progress=still_wanted,
     )
     edges = np.cumsum([0, *(len(job.observed) for job in jobs)])

@@ -77,7 +77,7 @@ def _checked(prepared: Prepared, asked: Asked, answer: Callable[[Posterior], byt
     if (asked.particles or 0) > most.particles:
         raise too_much("particles", asked.particles or 0, most.particles, "ask for fewer")
     observed = prepared.given.matched
-    job = make_job(observed, prepared.proposal, asked.particles, asked.seed, answer, most)
+    job = make_job(observed, prepared.proposal, asked.particles, asked.seed, answer, most, asked.cut)
     length = int(observed.lengths.max(initial=0)) + 1 + min(prepared.expected, most.missing)
     work = len(observed) * length * job.particles
     if work > most.work:

@@ -113,6 +113,9 @@ class Asked(Strict):
     filtering: bool = Field(False, description="Do not look ahead, even if there is a smoother.")
     particles: Count | None = Field(None, description="Weighted guesses a stream; by default what is affordable.")
     seed: Seed = Field(0, description="Same seed and id, same answer.")
+    cut: bool = Field(
+        False, description="Streams without an event at their end were cut there; else their last event went missing."
+    )
 
 
 class ImputeRequest(Asked):

@@ -60,11 +60,12 @@ class Job(Task):
     seed: int
     answer: Callable[[Posterior], bytes]
     max_events: int
+    cut: bool = False
 
     @property
     def key(self) -> tuple[Any, ...]:
         """Jobs of the same key can share a run."""
-        return id(self.proposal), self.particles, self.seed, self.max_events, self.observed.axis
+        return id(self.proposal), self.particles, self.seed, self.max_events, self.cut, self.observed.axis
 
 
 def make_job(
@@ -74,8 +75,9 @@ def make_job(
     seed: int,
     answer: Callable[[Posterior], bytes],
     most: ServeLimits,
+    cut: bool = False,
 ) -> Job:
     """A job with the particles that its engine affords, where a request leaves them open."""
     engine = choose("auto", proposal, USUAL)
     count = particles or min(engine.affords, most.particles)
-    return Job(observed, proposal, count, seed, answer, most.missing, shares=engine.name in _ALIKE)
+    return Job(observed, proposal, count, seed, answer, most.missing, cut, shares=engine.name in _ALIKE)

@@ -24,6 +24,7 @@ from retrodict.proposals.base import Proposal
 from retrodict.random import stream_keys
 from retrodict.smc.cluster import on_cluster
 from retrodict.smc.describe import describe_run
+from retrodict.smc.ending import ends_of_observed
 from retrodict.smc.engines import choose
 from retrodict.smc.islands import settle
 from retrodict.smc.options import MOST_EVENTS, Options
@@ -53,6 +54,7 @@ def impute(
     islands: int | None = None,
     rows: int | None = None,
     max_events: int | None = None,
+    cut: bool = False,
     cluster: str | RayPool | None = None,
     progress: Callable[[int], None] | None = None,
 ) -> Posterior:
@@ -73,19 +75,20 @@ def impute(
     A stream's particles depend on its id and the seed, not on the other streams. ``rows`` bounds how many
     particles are worked on at once, and a particle with more than ``max_events`` missing events (by default 100,000, or
     ten times as many as the longest stream has observed ones) raises a RunawayError: nothing is cut silently.
+    A model with an end atom takes every stream for one that ended at an event, which went missing if nothing was
+    observed there. With ``cut`` such streams just were not watched any longer (``models/end.py``).
     ``cluster`` is the address of a Ray cluster whose workers are to do it, or "local" for one process on each CPU of
     this machine. ``progress`` is called with the number of streams done.
     """
     if cluster is not None:
         asked: dict[str, Any] = {"particles": particles, "seed": seed, "resample": resample, "islands": islands}
         asked |= {"ess_threshold": ess_threshold, "engine": engine, "missing": missing, "sampler": sampler}
-        asked |= {"integral": integral, "rows": rows, "max_events": max_events}
+        asked |= {"integral": integral, "rows": rows, "max_events": max_events, "cut": cut}
         pool = cluster if isinstance(cluster, RayPool) else RayPool(cluster, device=proposal.model.device.type)
         return on_cluster(pool, impute, proposal.model.matched(observed), proposal, asked, progress)
     given = 1 if particles == "auto" else particles
-    options = Options.of(
-        given, resample, ess_threshold, sampler, integral, MOST_EVENTS if max_events is None else max_events
-    )
+    most = MOST_EVENTS if max_events is None else max_events
+    options = Options.of(given, resample, ess_threshold, sampler, integral, most, cut)
     model = proposal.model
     observed = model.matched(observed)
     if max_events is None:
@@ -100,7 +103,7 @@ def impute(
         islands = 2 if particles % 2 == 0 else 1
     if not (isinstance(islands, int) and islands > 0 and particles % islands == 0):
         raise ModelError(f"islands must divide the {particles} particles evenly, but is {islands!r}.")
-    warn_of(observed, skip=("ends",))
+    warn_of(observed, skip=("ends",) if model.end_atom is None else ("ends", "same number"))
     if misses_all(proposal.missingness, observed):
         warnings.warn(UNTOUCHED, DataNotice, stacklevel=2)
     options = replace(options, particles=particles // islands)
@@ -121,7 +124,7 @@ def impute(
     if not posterior.is_possible.all():
         conflict = first_conflict(proposal.missingness, observed)
         posterior.about |= {} if conflict is None else {"conflict": conflict}
-    for found in posterior.suspicions(tracing.first_draw()):
+    for found in ends_of_observed(observed, proposal) + posterior.suspicions(tracing.first_draw()):
         warnings.warn(str(found), SuspicionNotice, stacklevel=2)
     return posterior
 
@@ -138,6 +141,7 @@ def sweep(
     sampler: str | Sampler | None = None,
     integral: Integral | None = None,
     max_events: int = 100_000,
+    cut: bool = False,
 ) -> Iterator[Step]:
     """What ``rd.impute`` with the torch engine does, one observed event at a time; options are as there.
 
@@ -155,7 +159,7 @@ def sweep(
     event 1: 1.59 missing so far
     event 2: 1.68 missing so far
     """
-    options = Options.of(particles, resample, ess_threshold, sampler, integral, max_events)
+    options = Options.of(particles, resample, ess_threshold, sampler, integral, max_events, cut)
     model = proposal.model
     streams = model.matched(observed)
     proposal = proposal.ready(missing, streams)

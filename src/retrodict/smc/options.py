@@ -23,6 +23,7 @@ class Options:
     sampler: Sampler | None = None  # how the next event is drawn from q; None: the engine's own choice
     integral: Integral = EIGHT_NODES  # how the integrals of λ^p and λ^q are taken
     max_events: int = MOST_EVENTS  # a particle with more missing events raises a RunawayError
+    cut: bool = False  # whether streams without an event at their end were cut there (``smc/ending.py``)
 
     @classmethod
     def of(
@@ -33,6 +34,7 @@ class Options:
         sampler: str | Sampler | None,
         integral: Integral | None,
         max_events: int,
+        cut: bool = False,
     ) -> Options:
         """From names and defaults, as users give them."""
         if not (isinstance(particles, int) and particles > 0):
@@ -41,8 +43,10 @@ class Options:
             raise ModelError(f"unknown sampler {sampler!r}. Choose one of {', '.join(SAMPLERS)}.")
         if integral is not None and (isinstance(integral, type) or not hasattr(integral, "nodes")):
             raise ModelError(f"integral must be a rule such as rd.GaussLegendre(8), but is {integral!r}.")
+        if not isinstance(cut, bool):
+            raise ModelError(f"cut must be True or False, but is {cut!r}.")
         chosen = SAMPLERS[sampler] if isinstance(sampler, str) else sampler
-        return cls(particles, find_scheme(resample), ess_threshold, chosen, integral or EIGHT_NODES, max_events)
+        return cls(particles, find_scheme(resample), ess_threshold, chosen, integral or EIGHT_NODES, max_events, cut)
 
 
 def runaway_message(most: int) -> str:

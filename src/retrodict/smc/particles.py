@@ -112,6 +112,7 @@ class Particles:
     drawn: list[Forest]  # the missing events drawn so far, in pieces
     heads: Tensor  # [R] int32: the last of each row's events in the forest; -1 for none
     counts: Tensor  # [R] int64: how many events each row has
+    lengths: Tensor  # [R] int64: the same with observed ones, where the model's end atom asks for that
     log_weights: Tensor  # [R] float64: log weights since the last resampling
     log_evidence: Tensor  # [B] float64: log of the mean weights that resampling has replaced, added up
     now: Tensor  # [R] float64: how far each row has been looked through
@@ -132,6 +133,7 @@ class Particles:
             drawn=[],
             heads=torch.full_like(none, -1, dtype=torch.int32),
             counts=none,
+            lengths=none.clone(),
             log_weights=zeros,
             log_evidence=torch.zeros(streams, dtype=torch.float64, device=device),
             now=zeros.clone(),
@@ -159,6 +161,7 @@ class Particles:
         """Let ``rows`` become copies of ``parents``: history, state and events move together."""
         self.state = put(self.state, rows, take(self.state, parents))
         self.heads[rows], self.counts[rows] = self.heads[parents], self.counts[parents]
+        self.lengths[rows] = self.lengths[parents]
         self.window[rows] = self.window[parents]
         for field in self.history:
             field[rows] = field[parents]

@@ -347,9 +347,12 @@ class Posterior:
     def suspicions(self, draw: StreamSet | None = None) -> list[Suspicion]:
         """What is not imputed beyond the edges of streams, and types that surprise the model in the first of them.
 
-        ``draw`` is one guess of these, if it is at hand before the ensembles are.
+        ``draw`` is one guess of these, if it is at hand before the ensembles are. Nothing comes after the end that a
+        model with an end atom knows.
         """
         found = beyond_edges(self.observed, lambda: float(self.expected_count().sum()))
+        if self.model is not None and self.model.end_atom is not None:
+            found = [edge for edge in found if edge.kind != "end"]
         if self.model is None or not len(self):
             return found
         some = self.observed[:FIRST]

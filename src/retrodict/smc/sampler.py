@@ -29,12 +29,13 @@ from retrodict.models.thinning import categorical
 from retrodict.proposals.base import Proposal
 from retrodict.proposals.intensity import Rates
 from retrodict.random import split, uniform
+from retrodict.smc.ending import endings
 from retrodict.smc.options import Options, runaway_message
 from retrodict.smc.particles import Particles, Result, Trace
 from retrodict.smc.propose import Ask, Drawn, Thinning, Varying
 from retrodict.smc.resampling import effective_size, log_mean
 
-_START, _RESAMPLE, _PARTICLE = 3, 6, 8  # branches of each stream's random numbers; particle m has branch 8 + m
+_START, _RESAMPLE, _END, _PARTICLE = 3, 6, 7, 8  # branches of each stream's random numbers; particle m has branch 8 + m
 
 
 class Info(NamedTuple):
@@ -95,6 +96,7 @@ class SequentialMonteCarlo:
             particles = Particles.begin(B, self.M, state, history, device)
             begun = Begun(particles, torch.zeros_like(keys), observed.mask.sum(1))
         self.particles, self.numbers, self.counts = begun
+        self.endings = endings(observed, proposal, options)
         self.prepared = proposal.prepare(observed)
         self.edges = torch.cat([observed.times, observed.durations[:, None]], 1)  # right end of each segment
 
@@ -110,6 +112,7 @@ class SequentialMonteCarlo:
         """Segment i of some of the streams, and what was observed at its end."""
         self.draw_segment(i, streams)
         going = streams[self.counts[streams] > i]  # the others have come to T
+        self.draw_end(i, streams[self.counts[streams] <= i])
         seen = going[self.observed.mask[going, i]] if len(going) else going
         self.observe(i, seen)
         ess = self.effective_sizes(streams)
@@ -148,6 +151,24 @@ class SequentialMonteCarlo:
         """Draw no event (0) or one of type k (1 + k) from log q [R, K+1]: the outcome and its log q, [R] each."""
         outcome = categorical(log_q.exp(), uniform(split(self.row_keys[rows], _START), torch.zeros_like(rows)))
         return outcome, log_q.gather(1, outcome[:, None])[:, 0]
+
+    def draw_end(self, i: int, streams: Tensor) -> None:
+        """Where the event that ended the stream went missing, draw it at T: its type in proportion to λ^q_k(T)."""
+        if self.endings is None or not len(streams):
+            return
+        rows = self._rows(streams[self.endings.missing[streams]])
+        if not len(rows):
+            return
+        at, p = self._place(i, rows), self.particles
+        rates = self.proposal.rates(at.state, at.ahead, at.right, at.context)
+        shares = rates.proposal.double() / rates.proposal.double().sum(1, keepdim=True)
+        possible = shares.isfinite().all(1)  # where nothing can go missing, the particle is impossible
+        shares = torch.where(possible[:, None], shares, 1.0)
+        types = categorical(shares, uniform(split(self.row_keys[rows], _END), torch.zeros_like(rows)))[:, None]
+        own = (rates.model * rates.missing).gather(1, types)[:, 0]
+        p.log_weights[rows] += torch.where(possible, own.double() / shares.gather(1, types)[:, 0], 0.0).log()
+        p.append(rows, types[:, 0], at.right)
+        self._push(rows, types[:, 0], at.right, last=torch.ones_like(rows, dtype=torch.bool))
 
     def draw_segment(self, i: int, streams: Tensor) -> None:
         """Procedure DrawSegment (lines 21-46): each round draws the next event of rows short of the segment's end."""
@@ -261,17 +282,28 @@ class SequentialMonteCarlo:
             return
         rows = self._rows(streams)
         kind, time = (x[streams, i].repeat_interleave(self.M) for x in (self.observed.types, self.edges))
-        self._push(rows, kind, time)
+        last = None if self.endings is None else self.endings.seen[streams, i].repeat_interleave(self.M)
+        self._push(rows, kind, time, last)
         self.particles.now[rows] = time
 
-    def _push(self, rows: Tensor, types: Tensor, times: Tensor) -> None:
-        """One more event onto the histories of these rows, which model and mechanism remember (line 44)."""
+    def _push(self, rows: Tensor, types: Tensor, times: Tensor, last: Tensor | None = None) -> None:
+        """One more event onto the histories of these rows, which model and mechanism remember (line 44).
+
+        Where the model has an end atom, rows are weighed by whether the event was the ``last`` one [R]; it was not by
+        default.
+        """
         if not len(rows):
             return
-        p = self.particles
+        p, atom = self.particles, self.model.end_atom
         known = tuple(field[rows] for field in p.history)
         history = self.proposal.missingness.update(known, types, times) if known else known
-        p.remember(rows, self.model.update(take(p.state, rows), types, times), history)
+        state = self.model.update(take(p.state, rows), types, times)
+        p.remember(rows, state, history)
+        if atom is not None:
+            p.lengths[rows] += 1
+            features = self.model.features(state, times)
+            is_last = torch.zeros_like(rows, dtype=torch.bool) if last is None else last
+            p.log_weights[rows] += atom.log_prob(features, types, times, p.lengths[rows], is_last)
 
     def _rows(self, streams: Tensor) -> Tensor:
         return (streams[:, None] * self.M + torch.arange(self.M, device=streams.device)).reshape(-1)

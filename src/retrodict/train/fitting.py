@@ -32,6 +32,8 @@ from retrodict.events.suspicion import warn_of
 from retrodict.missingness.base import Missingness
 from retrodict.models.base import Model
 from retrodict.models.device import find_device
+from retrodict.models.end import is_to_learn
+from retrodict.models.end_fit import learn_end
 from retrodict.models.model_folder import load_model
 from retrodict.models.surprise import surprises
 from retrodict.models.tensors import weights_digest
@@ -74,7 +76,8 @@ def fit(
     ``seconds`` are over. With a ``directory`` everything is kept there and ``resume`` goes on with what it finds;
     without one nothing is left behind. Further ``options`` are the objective's: for a proposal ``beta``,
     ``learn_from``, ``redraw``, ``fresh_masks``, ``draws`` (``train/divergence.py``). A model whose maximum can be
-    computed (``Hawkes`` with several scales) takes no epochs: ``solve`` of the model does it.
+    computed (``Hawkes`` with several scales) takes no epochs: ``solve`` of the model does it. Where nearly all training
+    streams end exactly at an event, a model also learns when streams end (``models/end.py``), once all else is fitted.
     """
     check_settings(epochs=epochs, batch_size=batch_size, patience=patience)
     check_training(learning_rate, seconds)
@@ -82,11 +85,13 @@ def fit(
         raise ModelError("train and dev must be stream sets: build them with rd.StreamSet or rd.read_events.")
     find_device(device)
     if not isinstance(model, Proposal):  # its model was fitted to such streams before
-        warn_of(train)
+        warn_of(train, skip=("ends", "same number") if is_to_learn(train) else ())
     train, dev = check_data(train, dev, seed)
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
         fitted, train = model_for(model, train)
+    if isinstance(fitted, Model):
+        fitted.end_atom = None  # it is fitted last, by itself
     _ask_memory(fitted.model if isinstance(fitted, Proposal) else fitted, train, batch_size)
     rate = fitted.learning_rate if learning_rate is None else learning_rate
     settings = Settings(batch_size, rate, patience, seed, weight_decay, averaging)
@@ -111,6 +116,8 @@ def fit(
             how: dict[str, Any] = {"seconds": seconds, "resume": resume, "device": device, "progress": progress}
             fitting = train_objective(objective, settings, run, epochs=epochs, **how)
             done, converged = len(fitting.history), fitting.is_done()
+        if isinstance(fitted, Model):
+            fitted.training_record |= learn_end(fitted, train, objective.dev)
         if directory is not None:
             fitted.save(folder)
             run.finish(done, stopped_early=converged)
@@ -319,7 +326,7 @@ def _become(model: Model | Proposal, loaded: Model | Proposal) -> None:
     """Give ``model`` the weights and the record of a saved one."""
     if isinstance(model, Model) and isinstance(loaded, Model):
         loaded.to(model.device)
-        model.start_atom = loaded.start_atom
+        model.start_atom, model.end_atom = loaded.start_atom, loaded.end_atom
     model.load_state_dict(loaded.state_dict())
     model.training_record = loaded.training_record
 

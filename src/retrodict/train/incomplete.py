@@ -101,6 +101,7 @@ def fit_incomplete(
         torch.manual_seed(seed)
         fitted, _ = model_for(model, complete if complete is not None else train)
         assert isinstance(fitted, Model)
+        fitted.end_atom = None  # whether an incomplete stream ended at an event is not known
         train, dev = fitted.matched(train), fitted.matched(dev)
         size = None if filtering else smoother_size or getattr(fitted, "hidden_size", 32)
         learner = Learner(fitted, missing.on(train), size)

@@ -81,14 +81,19 @@ def _draw(model: Model, like: StreamSet, seed: int) -> StreamSet:
 
 
 def draw_like(model: Model, streams: StreamSet, seed: int = 0) -> StreamSet:
-    """A stream from the model in place of each of these: the same id, start and duration.
+    """A stream from the model in place of each of these: the same id, start and, unless the model says that, duration.
 
     With nothing observed and everything missing, a filtering particle is a draw from the model. So the fastest engine
     draws the streams; where that is the reference, and on a GPU, ``simulate`` does, which keeps no weights. A draw that
-    runs far beyond the longest of these raises a RunawayError.
+    runs far beyond the longest of these raises a RunawayError. Streams of a model with an end atom end by themselves.
     """
     streams = model.matched(streams)
     most = 1000 + 100 * int(streams.lengths.max(initial=0))
+    if model.end_atom is not None:
+        drawn = simulate(model, len(streams), seed=seed, max_events=most)
+        streams = streams.replace(ends=streams.starts + drawn.durations)
+        times = drawn.event_times + np.repeat(streams.starts, drawn.lengths)
+        return _with_events(streams, times, drawn.event_types, drawn.offsets)
     everything = Filtering(model, ByType(1.0))
     if model.device.type != "cpu" or choose("auto", everything, Options(1, None, max_events=most)).name == "torch":
         drawn = simulate(model, len(streams), streams.durations, seed, max_events=most)

@@ -23,10 +23,12 @@ from retrodict.events.batch import Batch
 from retrodict.missingness.base import Missingness
 from retrodict.missingness.pieces import Pieces, of_time, pieces_of, rates_at
 from retrodict.models import Hawkes, NeuralHawkes, Poisson, StateSpace
+from retrodict.models.end import EndAtom
 from retrodict.models.quadrature import GaussLegendre
 from retrodict.proposals.base import Proposal
 from retrodict.proposals.filtering import Filtering
 from retrodict.proposals.smoothing import Smoothing
+from retrodict.smc.ending import Endings, endings
 from retrodict.smc.engines.base import Went
 from retrodict.smc.options import EIGHT_NODES, Options, runaway_message
 from retrodict.smc.particles import Forest, Result, Trace
@@ -108,7 +110,9 @@ class NativeEngine:
     def run(self, observed: Batch, proposal: Proposal, keys: Tensor, options: Options) -> Result:
         """Algorithm 1."""
         draws = torch.full_like(observed.durations, proposal.model.start_atom is not None, dtype=torch.bool)
-        return self._run(observed, proposal, keys, options, _batch(observed, keys, observed.mask.sum(1), draws), None)
+        ends = endings(observed, proposal, options)
+        batch = _batch(observed, keys, observed.mask.sum(1), draws, ends)
+        return self._run(observed, proposal, keys, options, batch, None)
 
     def go_on(
         self, observed: Batch, proposal: Proposal, keys: Tensor, options: Options, begun: Begun, ends: bool
@@ -182,9 +186,11 @@ class NativeEngine:
         return weights
 
 
-def _batch(observed: Batch, keys: Tensor, lengths: Tensor, draws: Tensor) -> Any:
-    """Where each of ``lengths`` [B] segments and the stream ends, what was seen there, and which streams may have lost
-    an event at their start, if that is to be drawn."""
+def _batch(observed: Batch, keys: Tensor, lengths: Tensor, draws: Tensor, known: Endings | None = None) -> Any:
+    """Where each of ``lengths`` [B] segments and the stream ends, what was seen there, which streams may have lost an
+    event at their start, if that is to be drawn, and how they ended, if that is known."""
+    none = torch.zeros_like(draws)
+    seen, missing = (none, none) if known is None else (known.seen.any(1), known.missing)
     edges = torch.cat([observed.times, observed.durations[:, None]], 1).double()
     ends = torch.arange(edges.shape[1]) >= lengths[:, None]
     edges = torch.where(ends, observed.durations[:, None].double(), edges)
@@ -195,6 +201,8 @@ def _batch(observed: Batch, keys: Tensor, lengths: Tensor, draws: Tensor) -> Any
         lengths.to(torch.int32).numpy(),
         keys.contiguous().numpy(),
         (draws & ~seen_at_start).numpy(),
+        seen.contiguous().numpy(),
+        missing.contiguous().numpy(),
     )
 
 
@@ -218,13 +226,14 @@ def _never_change(pieces: Pieces) -> bool:
 
 
 def _rates(observed: Batch, mechanism: Missingness, pieces: Pieces, never_change: bool) -> Any:
-    """Missing rates of observed events and at the start, and, where they change, in between."""
+    """Missing rates of observed events, at the start and at the end, and, where they change, in between."""
     seen = rates_at(mechanism, observed, observed.times).gather(2, observed.types[..., None])[..., 0]
     start = 1 - rates_at(mechanism, observed, torch.zeros_like(observed.durations)[:, None])[:, 0]
+    end = rates_at(mechanism, observed, observed.durations[:, None])[:, 0]
     for part in pieces.after:
         start = start * (1 - part.late)
     some = slice(0, 0) if never_change else slice(None)
-    tensors = (torch.log1p(-seen), 1 - start, pieces.breaks, pieces.rates[:, some], pieces.bends[:, some])
+    tensors = (torch.log1p(-seen), 1 - start, end, pieces.breaks, pieces.rates[:, some], pieces.bends[:, some])
     return _built().Rates(*(tensor.contiguous().numpy() for tensor in tensors))
 
 
@@ -259,7 +268,16 @@ def _settings(proposal: Proposal, options: Options, pieces: Pieces, never_change
         missing,
         after,
         [] if atom is None else atom.log_probs.tolist(),
+        *_end_atom(proposal.model.end_atom),
     )
+
+
+def _end_atom(atom: EndAtom | None) -> tuple[list[float], list[float], float, list[float]]:
+    """Log odds by count, type, time and feature; no counts where the model has no atom."""
+    if atom is None:
+        return [], [], 0.0, []
+    by_time = float(atom.by_time) / float(atom.time_scale)
+    return atom.by_count.tolist(), atom.by_type.tolist(), by_time, atom.by_feature.tolist()
 
 
 @functools.cache

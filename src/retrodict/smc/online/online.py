@@ -47,6 +47,8 @@ class Online:
     with ``axis=streams.axis`` of dated streams they may be dates. Other options are those of ``rd.impute``;
     ``max_events`` bounds the missing events between two observed ones.
 
+    A stream that is fed has not ended: what a model knows of ends (its end atom) is left out here.
+
     A stream's answers depend on its name, the seed and what was fed of it: not on the other streams, nor on how many
     events were fed at once.
 
@@ -85,7 +87,8 @@ class Online:
         if not (isinstance(islands, int) and islands > 0 and particles % islands == 0):
             raise ModelError(f"islands must divide the {particles} particles evenly, but is {islands!r}.")
         options = Options.of(particles // islands, resample, ess_threshold, None, None, max_events)
-        model, proposal = proposal.model, proposal.ready(missing)
+        proposal = proposal.endless().ready(missing)
+        model = proposal.model
         axis = axis or TimeAxis()
         self.axis = TimeAxis(model.time_unit or axis.unit, axis.origin, axis.timezone)
         there = proposal.missingness.in_zone(self.axis.timezone)

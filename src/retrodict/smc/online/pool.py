@@ -74,6 +74,7 @@ class Pool:
             drawn=[],
             heads=torch.full_like(none, -1, dtype=torch.int32),
             counts=none,
+            lengths=none.clone(),  # streams that go on have no end to be known
             log_weights=own["log_weights"],
             log_evidence=own["log_evidence"],
             now=now,

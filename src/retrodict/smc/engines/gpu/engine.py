@@ -58,6 +58,8 @@ class TritonEngine:
             return f"it takes filtering and smoothing proposals, not {type(proposal).__name__}."
         if isinstance(proposal, Smoothing) and proposal.mixing > _MOST_UNITS:
             return f"it takes at most {_MOST_UNITS:,} mixing units, and this smoother has {proposal.mixing:,}."
+        if model.end_atom is not None:
+            return "it does not know models that say when streams end (an end atom)."
         if of_time(proposal.missingness) is None:
             return (
                 "it takes missing rates that depend on the time and the last trigger, and "
