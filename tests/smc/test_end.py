@@ -99,12 +99,13 @@ MECHANISMS = {
 @each_engine
 @pytest.mark.parametrize("mechanism", MECHANISMS)
 @pytest.mark.parametrize("form", ["filtering", "smoothing", "mixing"])
-@pytest.mark.parametrize("kind", ["poisson", "hawkes", "hawkes_scales", "neural_hawkes"])
+@pytest.mark.parametrize("kind", ["poisson", "hawkes", "hawkes_scales", "neural_hawkes", "state_space"])
 def test_log_weights_are_those_of_the_particles(kind, form, mechanism, engine):
     """Each particle's log weight is log p(x, z) + log p_miss - log q(z | x), evaluated by other code."""
     if form == "mixing" and kind == "poisson":
         pytest.skip("constant features have nothing to mix")
-    model, missing = with_ends(kind, single=engine == "native" and kind == "neural_hawkes"), MECHANISMS[mechanism]
+    single = engine == "native" and kind in ("neural_hawkes", "state_space")
+    model, missing = with_ends(kind, single), MECHANISMS[mechanism]
     observed, _ = missing.censor(rd.simulate(model, 12, seed=6), seed=7)
     proposal = rd.Filtering(model, missing)
     if form != "filtering":
@@ -116,7 +117,8 @@ def test_log_weights_are_those_of_the_particles(kind, form, mechanism, engine):
         some = observed[np.flatnonzero(posterior.all_weights.min(1) > 0)]
         posterior = rd.impute(some, proposal, **options)
     assert len(some) > 5
-    weights_are_those_of_the_particles(posterior, some, proposal, atol=3e-3 if engine == "native" else 1e-5)
+    by_nodes = 1e-4 if kind == "state_space" else 1e-5  # of its speeds, eight nodes see the fastest less exactly
+    weights_are_those_of_the_particles(posterior, some, proposal, atol=3e-3 if engine == "native" else by_nodes)
 
 
 def quantities(z: rd.EventStream, end: float) -> list[float]:
