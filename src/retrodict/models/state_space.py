@@ -160,7 +160,7 @@ class StateSpace(SoftplusModel):
     @property
     def learning_rate(self) -> float:  # type: ignore[override]
         """More layers take smaller steps."""
-        return 0.02 if self.num_layers == 1 else 0.005
+        return 0.02 if self.num_layers == 1 else 0.01
 
     @property
     def num_features(self) -> int:
