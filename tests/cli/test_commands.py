@@ -94,19 +94,8 @@ def test_fit_then_simulate(tmp_path):
     for kind in ("hawkes", "poisson"):
         run("fit", files[0], "-o", model + kind, "--model", kind, "--epochs", "2")
         assert rd.load_model(model + kind).kind == kind
-    run(
-        "fit",
-        files[0],
-        "-o",
-        model + "space",
-        "--model",
-        "state-space",
-        "--hidden",
-        "4",
-        "--epochs",
-        "1",
-        "--model-only",
-    )
+    small = ["--model", "state-space", "--hidden", "4", "--epochs", "1", "--model-only"]
+    run("fit", files[0], "-o", model + "space", *small)
     assert rd.load_model(model + "space").size == 4
     drawn = str(tmp_path / "drawn.jsonl")
     assert "3 streams" in run("simulate", model, "-n", "3", "--events", "4", "-o", drawn).output

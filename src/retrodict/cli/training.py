@@ -21,9 +21,8 @@ _MIXING = "Units in which past and future interact; 0 is the paper's form."
 Mixing = Annotated[int | None, typer.Option(help=_MIXING, min=0, rich_help_panel=_SMOOTHER)]
 _LEARN_FROM = "Train the smoother on streams that the model draws, on the data, or on both."
 From = Annotated[LearnFrom, typer.Option(help=_LEARN_FROM, rich_help_panel=_SMOOTHER)]
-Hidden = Annotated[
-    int | None, typer.Option(help="LSTM cells, or units of a state space; chosen from the data by default.", min=1)
-]
+_HIDDEN = "LSTM cells, or units of a state space; chosen from the data by default."
+Hidden = Annotated[int | None, typer.Option(help=_HIDDEN, min=1)]
 _SCALES = "Exponentials in a Hawkes kernel: auto (a grid over all gaps) or a number; else one, its decay learned."
 Scales = Annotated[str | None, typer.Option(help=_SCALES)]
 _DEV = "Streams to stop early by; else a tenth of FILE is set aside."

@@ -160,7 +160,7 @@ class StateSpace(SoftplusModel):
     @property
     def learning_rate(self) -> float:  # type: ignore[override]
         """More layers take smaller steps."""
-        return 0.02 if self.num_layers == 1 else 0.005
+        return 0.02 if self.num_layers == 1 else 0.01
 
     @property
     def num_features(self) -> int:
@@ -250,6 +250,11 @@ class StateSpace(SoftplusModel):
         elapsed = gaps[..., None] * (ends if ends.dim() == 1 else ends.transpose(0, 1))
         return self._units(memories, elapsed).transpose(0, 1)
 
+    def step_memory(self, streams: int, events: int) -> float:
+        """Also gates, jumps and memories at every event, with what their scan keeps."""
+        more = 10.0 * streams * (events + 1) * self.num_features * self.scales * self.dtype.itemsize
+        return super().step_memory(streams, events) + more
+
     def each(self) -> list[Layer]:
         """The layers, the first of which sees memories alone."""
         return list(self.layers)  # type: ignore[arg-type]
@@ -265,7 +270,7 @@ class StateSpace(SoftplusModel):
 
     @classmethod
     def from_streams(cls, streams: StreamSet, size: int | None = None, layers: int = 1) -> StateSpace:
-        """A model sized for these training streams."""
+        """A model for these training streams, of 32 units unless ``size`` says otherwise."""
         model = cls(streams.num_types, size or 32, layers)
         model.adapt(streams)
         return model
