@@ -46,7 +46,8 @@ def learn_end(model: Model, train: StreamSet, dev: StreamSet) -> dict[str, Any]:
     model.end_atom = None
     if not is_to_learn(train):
         return {}
-    known, new = (_events(model, _some(streams, model)) for streams in (train, dev))
+    train, dev = _some(train, model), _some(dev, model)
+    known, new = _events(model, train), _events(model, dev)
     form = _Form(known, model.num_types)
     X, y, X_new = form.columns(known), known.last, form.columns(new)
     best: tuple[float, Floats, tuple[float, float]] | None = None
