@@ -84,7 +84,7 @@ def test_describe_names_what_misleads_and_the_remedy(folder):
     assert "note: times look like Unix time" in done.output
     assert "pass --start with when each stream starts" in done.output
     assert "note: all 30 streams end exactly at an event" in done.output
-    assert "Remedy: pass --end with when watching stopped" in done.output
+    assert "or pass --end with when watching stopped" in done.output
     assert "Remedy" not in run("describe", folder / "seen.csv").output
 
 

@@ -23,7 +23,7 @@ from retrodict.models.end import MOST_COUNTS, EndAtom, features_after, is_to_lea
 
 Floats = NDArray[np.float64]
 
-COUNT_PENALTIES, FEATURE_PENALTIES = (0.1, 3.0, 100.0), (1.0, 30.0, 1000.0, 1e6)  # to choose from on dev
+COUNT_PENALTIES, FEATURE_PENALTIES = (0.01, 1.0, 100.0), (1.0, 30.0, 1000.0, 1e6)  # to choose from on dev
 _LINE, _TYPES = 0.02, 0.1  # penalties of the line in log n, and of types
 _SEVERAL, _OWN = 3, 64  # streams that end after n events, for n to have a number of its own; the most of such numbers
 _MOST = 1 << 24  # numbers of the regression that are worked on; of more streams some are left out
@@ -46,7 +46,8 @@ def learn_end(model: Model, train: StreamSet, dev: StreamSet) -> dict[str, Any]:
     model.end_atom = None
     if not is_to_learn(train):
         return {}
-    known, new = (_events(model, _some(streams, model)) for streams in (train, dev))
+    train, dev = _some(train, model), _some(dev, model)
+    known, new = _events(model, train), _events(model, dev)
     form = _Form(known, model.num_types)
     X, y, X_new = form.columns(known), known.last, form.columns(new)
     best: tuple[float, Floats, tuple[float, float]] | None = None
