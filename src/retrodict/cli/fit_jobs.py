@@ -172,6 +172,7 @@ def fit_incomplete(
     from retrodict.train.incomplete import fit_incomplete as run
 
     train, dev, complete = streams
+    settings = {**settings, "epochs": settings["epochs"] or 200, "batch_size": settings["batch_size"] or 50}
     with common.notes():
         fitted = run(make, train, mechanism, dev, complete=complete, directory=output, **settings)
     if fitted.rates is not None:
