@@ -1,6 +1,5 @@
 """Streams whose kernels decay 10,000 times faster than the mean gap: integrals, log weights and evidence are right."""
 
-
 import numpy as np
 import pytest
 import torch

@@ -22,7 +22,9 @@ Mixing = Annotated[int | None, typer.Option(help=_MIXING, min=0, rich_help_panel
 _LEARN_FROM = "Train the smoother on streams that the model draws, on the data, or on both."
 From = Annotated[LearnFrom, typer.Option(help=_LEARN_FROM, rich_help_panel=_SMOOTHER)]
 Hidden = Annotated[int | None, typer.Option(help="LSTM cells; chosen from the data by default.", min=1)]
-_SCALES = "Exponentials in a Hawkes kernel: auto (a grid over all gaps) or a number; else one, its decay learned."
+_SCALES = (
+    "Exponentials in a Hawkes kernel: auto (the default, a grid over all gaps), a number, or one, its decay learned."
+)
 Scales = Annotated[str | None, typer.Option(help=_SCALES)]
 _DEV = "Streams to stop early by; else a tenth of FILE is set aside."
 Dev = Annotated[Path | None, typer.Option(help=_DEV)]
