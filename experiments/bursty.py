@@ -13,6 +13,7 @@ from __future__ import annotations
 import sys
 import time
 import warnings
+from typing import Any
 
 import numpy as np
 import torch
@@ -38,7 +39,7 @@ def score(model: rd.Model, streams: rd.StreamSet, first: bool) -> float:
 
 def fits(train: rd.StreamSet, dev: rd.StreamSet) -> dict[str, tuple[rd.Model, float]]:
     """Each model, and the seconds that its fit took."""
-    one: dict[str, object] = {"epochs": 300, "patience": 15, "batch_size": 500, "device": "cpu", "progress": False}
+    one: dict[str, Any] = {"epochs": 300, "patience": 15, "batch_size": 500, "device": "cpu", "progress": False}
     makers = {
         "Poisson": lambda: rd.Poisson.from_streams(train),
         "Hawkes, one exponential": lambda: rd.fit(rd.Hawkes, train, dev, **one),
@@ -89,7 +90,7 @@ def weights(seconds: float = 120.0) -> None:
     complete, missing = rd.simulate(TRUTH, 8, end=END / 2, seed=7), rd.ByType([0.5, 0.5])
     observed, _ = missing.censor(complete, seed=7)
     train, dev = (rd.simulate(TRUTH, n, end=END, seed=i) for i, n in enumerate((80, 20)))
-    how: dict[str, object] = {"seconds": seconds, "device": "cpu", "progress": False}
+    how: dict[str, Any] = {"seconds": seconds, "device": "cpu", "progress": False}
     neural = rd.fit(lambda streams: rd.NeuralHawkes.from_streams(streams, 32), train, dev, **how)
     with torch.random.fork_rng():
         torch.manual_seed(0)
