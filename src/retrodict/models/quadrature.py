@@ -109,7 +109,7 @@ class GaussLegendre:
     @property
     def ratio(self) -> float:
         """By what factor panels widen: within one, whatever was too fast for the panel before has decayed."""
-        return max(float(self.count), 2.0)
+        return max(0.75 * self.count, 2.0)
 
 
 @dataclass(frozen=True)
