@@ -2,6 +2,7 @@
 
     python -m experiments.bursty                                        # simulated, three seeds
     python -m experiments.bursty TRAIN DEV TEST                         # files of streams, first event not scored
+    python -m experiments.bursty weights                                # errors of log weights in imputation
 
 Simulated streams come from a process of two types with a mean gap of 1 whose kernels decay at rates 1, 100 and 10,000.
 Scores are nats per event. Everything is chosen on dev; test is scored once.
@@ -12,11 +13,13 @@ from __future__ import annotations
 import sys
 import time
 import warnings
+from typing import Any
 
 import numpy as np
 import torch
 
 import retrodict as rd
+from experiments.integrals import log_weights
 
 SEEDS = (0, 1, 2)
 SIZES, END = (160, 40, 80), 250.0
@@ -36,7 +39,7 @@ def score(model: rd.Model, streams: rd.StreamSet, first: bool) -> float:
 
 def fits(train: rd.StreamSet, dev: rd.StreamSet) -> dict[str, tuple[rd.Model, float]]:
     """Each model, and the seconds that its fit took."""
-    one: dict[str, object] = {"epochs": 300, "patience": 15, "batch_size": 500, "device": "cpu", "progress": False}
+    one: dict[str, Any] = {"epochs": 300, "patience": 15, "batch_size": 500, "device": "cpu", "progress": False}
     makers = {
         "Poisson": lambda: rd.Poisson.from_streams(train),
         "Hawkes, one exponential": lambda: rd.fit(rd.Hawkes, train, dev, **one),
@@ -78,12 +81,45 @@ def given(files: list[str]) -> None:
         print(f"| {name} | {scores} | {seconds:.1f} |", flush=True)
 
 
+def weights(seconds: float = 120.0) -> None:
+    """Root mean square errors of log weights a stream, by eight nodes in each panel and by eight nodes a piece.
+
+    They are compared with 40 nodes in each panel. Without resampling, thinning draws the same particles whatever the
+    rule.
+    """
+    complete, missing = rd.simulate(TRUTH, 8, end=END / 2, seed=7), rd.ByType([0.5, 0.5])
+    observed, _ = missing.censor(complete, seed=7)
+    train, dev = (rd.simulate(TRUTH, n, end=END, seed=i) for i, n in enumerate((80, 20)))
+    how: dict[str, Any] = {"seconds": seconds, "device": "cpu", "progress": False}
+    neural = rd.fit(lambda streams: rd.NeuralHawkes.from_streams(streams, 32), train, dev, **how)
+    with torch.random.fork_rng():
+        torch.manual_seed(0)
+        smoothers = [rd.Smoothing(model, missing, 32) for model in (TRUTH, neural)]
+    proposals = {
+        "Hawkes, filtering": rd.Filtering(TRUTH, missing),
+        "Hawkes, untrained smoother": smoothers[0],
+        f"neural Hawkes ({score(neural, dev, True):.3f} on dev), filtering": rd.Filtering(neural, missing),
+        "neural Hawkes, untrained smoother": smoothers[1],
+    }
+    print("| proposal | 8 nodes in each panel | 8 nodes a piece |\n|---|---|---|")
+    for name, proposal in proposals.items():
+        best, *others = (
+            log_weights(rd.impute(observed, proposal, 20, resample=None, sampler="thinning", integral=rule))
+            for rule in (rd.GaussLegendre(40), rd.GaussLegendre(8), rd.GaussLegendre(8, graded=False))
+        )
+        errors = (float(np.sqrt(np.nanmean(np.square(found - best)))) for found in others)
+        print(f"| {name} | {next(errors):.1e} | {next(errors):.1e} |", flush=True)
+
+
 def main() -> None:
-    """Simulated streams, or the files given."""
+    """Simulated streams, the files given, or log weights."""
     torch.set_num_threads(1)
     for kind in (rd.DataNotice, rd.SuspicionNotice):
         warnings.simplefilter("ignore", kind)
-    given(sys.argv[1:]) if len(sys.argv) == 4 else simulated()
+    if sys.argv[1:] == ["weights"]:
+        weights()
+    else:
+        given(sys.argv[1:]) if len(sys.argv) == 4 else simulated()
 
 
 if __name__ == "__main__":

@@ -15,7 +15,7 @@ from experiments.store import Run
 from retrodict.evaluate import transport_score
 from retrodict.models.quadrature import Integral
 
-RULES: dict[str, Integral] = {f"quadrature {n}": rd.GaussLegendre(n) for n in (1, 2, 4, 8)}
+RULES: dict[str, Integral] = {f"quadrature {n}": rd.GaussLegendre(n, graded=False) for n in (1, 2, 4, 8)}
 RULES |= {f"Monte Carlo {n}": rd.MonteCarlo(n) for n in (1, 5, 20)}
 ACCURATE = rd.GaussLegendre(32)
 
@@ -32,7 +32,7 @@ def measure(run: Run, dataset: str, device: str) -> dict[str, Any]:
     same: dict[str, Any] = {"particles": kind.particles[0], "engine": "torch", "sampler": "thinning"}
 
     def weights(rule: Integral) -> NDArray[np.float64]:
-        return _log_weights(rd.impute(observed, smoother, resample=None, integral=rule, **same))
+        return log_weights(rd.impute(observed, smoother, resample=None, integral=rule, **same))
 
     accurate = weights(ACCURATE)
     rows = {}
@@ -46,7 +46,7 @@ def measure(run: Run, dataset: str, device: str) -> dict[str, Any]:
     return {"cost": cost, "rules": rows}
 
 
-def _log_weights(posterior: rd.Posterior) -> NDArray[np.float64]:
+def log_weights(posterior: rd.Posterior) -> NDArray[np.float64]:
     """Unnormalised log weights [N, M]; NaN where a weight is too small to be told from nothing."""
     weights = np.where(posterior.all_weights > 1e-290, posterior.all_weights, np.nan)
     return np.log(weights) + posterior.log_evidence[:, None] + np.log(posterior.num_particles)

@@ -14,6 +14,7 @@ struct FutureWeights {
     Readout readout, start;  // [K, D'] between events, and Q below it; [K+1, D'] at the start instant
     double per_time;
     std::optional<Mixing> mixing;
+    Buffer<float> weight;  // the most that all drives together change with each hbar_d, [Dp]
 };
 
 // The right-to-left LSTM's cells for every segment of a group of streams.

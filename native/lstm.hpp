@@ -97,6 +97,35 @@ inline void hidden_at(const float* cells, int Dp, int n, const float* elapsed, f
     }
 }
 
+// How many events, at most, the cells add that move to their targets faster than a rate; weight [Dp] is what the moves
+// of each h_d count for.
+inline double beyond(const float* cells, int Dp, const float* weight, double rate) {
+    const vec least = vec{} + static_cast<float>(std::min(rate, 1e30));
+    vec sums = {};
+    for (int d = 0; d < Dp; d += W) {
+        const vec decay = load(cells + 2 * Dp + d), apart = magnitude(load(cells + d) - load(cells + Dp + d));
+        const vec moved = load(cells + 3 * Dp + d) * smaller(apart, vec{} + 2.0f);
+        sums += decay > least ? moved * load(weight + d) / decay : vec{};
+    }
+    return sum(sums);
+}
+
+// Panels after an event (models/quadrature.py): what decays faster than reach / length slips between the nodes of one
+// panel, unless it is less than the error; each further one, shorter by the ratio, sees as much more.
+struct Panels {
+    double reach, ratio, error;
+
+    static constexpr int kMost = 24;
+
+    // For a time after the event, where beyond(rate) is what decays faster than a rate, in events.
+    template <class Beyond>
+    int count(double length, Beyond beyond) const {
+        int n = 1;
+        for (double limit = reach / length; n < kMost && beyond(limit) > error; limit *= ratio) n++;
+        return n;
+    }
+};
+
 // A matrix [K, D], kept by the vector of types so that the sums over d of all its types go on side by side; and below
 // it, from the next whole vector on, a further one [units, D].
 class Readout {
@@ -116,6 +145,13 @@ public:
     float size(int k) const {
         float total = 0;
         for (int d = 0; d < Dp_; d++) total += std::abs(columns_[place(k, d)]);
+        return total;
+    }
+
+    // sum_k |v_kd|.
+    float weight(int d) const {
+        float total = 0;
+        for (int k = 0; k < K; k++) total += std::abs(columns_[place(k, d)]);
         return total;
     }
 

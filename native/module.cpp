@@ -223,21 +223,26 @@ NB_MODULE(RETRODICT_MODULE, m) {
     nb::class_<FutureWeights>(m, "FutureWeights")
         .def("__init__", [](FutureWeights* self, Given<float, 2> by_type, Given<float, 2> by_hidden, Given<float, 1> bias,
                             Given<float, 2> readout, Given<float, 2> start, double time_scale, Given<float, 2> units,
-                            Given<float, 1> unit_bias, Given<float, 2> unit_readout) {
-            new (self) FutureWeights{make_lstm(by_type, by_hidden, bias), make_readout(readout, units),
-                                     make_readout(start), 1 / time_scale, make_mixing(unit_readout, unit_bias)};
+                            Given<float, 1> unit_bias, Given<float, 2> unit_readout, Given<float, 1> weight) {
+            Lstm lstm = make_lstm(by_type, by_hidden, bias);
+            Buffer<float> padded_weight(lstm.Dp);
+            std::fill_n(padded_weight.data(), lstm.Dp, 0.0f);
+            std::copy_n(weight.data(), weight.size(), padded_weight.data());
+            new (self) FutureWeights{std::move(lstm), make_readout(readout, units), make_readout(start), 1 / time_scale,
+                                     make_mixing(unit_readout, unit_bias), std::move(padded_weight)};
         });
     nb::class_<Recent>(m, "Recent")
         .def("__init__", [](Recent* self, std::vector<uint8_t> trigger, double reach, std::vector<double> soon,
                             std::vector<double> late) { new (self) Recent{trigger, reach, soon, late}; });
     nb::class_<Settings>(m, "Settings")
         .def("__init__", [](Settings* self, int particles, int scheme, double ess_threshold, bool inversion,
-                            int64_t max_events, std::vector<double> nodes, std::vector<double> weights,
+                            int64_t max_events, std::vector<double> nodes, std::vector<double> weights, double reach,
+                            double ratio, double error, bool exact,
                             std::vector<double> grid, std::vector<double> antiderivatives, std::vector<double> missing,
                             std::vector<Recent> after, std::vector<double> log_atom, std::vector<double> by_count,
                             std::vector<double> by_type, double by_time, std::vector<double> by_feature) {
             new (self) Settings{particles, Scheme(scheme), ess_threshold, inversion, max_events, nodes, weights,
-                                grid, antiderivatives, missing, after, log_atom,
+                                {reach, ratio, error}, exact, grid, antiderivatives, missing, after, log_atom,
                                 {by_count, by_type, by_time, by_feature}};
         });
     nb::class_<Batch>(m, "Batch")

@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <vector>
 
 #include "future.hpp"
 
@@ -63,7 +64,7 @@ public:
     static constexpr int kCells = 8;
 
     // For drives padded to Kp.
-    void tabulate(Future& future, int stream, int number, double left, double right, int Kp) {
+    void tabulate(Future& future, int stream, int number, double left, double right, int Kp, const Panels& panels) {
         const FutureWeights& w = future.weights();
         const int Dp = w.lstm.Dp, stride = w.readout.width, units = w.mixing ? w.mixing->padded_units : 0;
         right_ = right, length_ = std::max(right - left, 1e-300), Kp_ = Kp;
@@ -71,6 +72,10 @@ public:
         hidden_.reserve((kCells + 1) * Dp), slope_.reserve((kCells + 1) * Dp);
         values_.reserve((kCells + 1) * stride), slopes_.reserve((kCells + 1) * stride);
         const float* cells = future.segment(stream, number);
+        auto faster = [&](double rate) { return beyond(cells, Dp, w.weight.data(), rate / w.per_time); };
+        edges_.clear();
+        for (int n = panels.count(length_, faster), j = 1; j < n; j++)
+            edges_.push_back(right - length_ * std::pow(panels.ratio, -j));
         for (int j = 0; j <= kCells; j++) node(cells, Dp, j, w.per_time);
         w.readout.apply(kCells + 1, hidden_.data(), values_.data());
         w.readout.apply(kCells + 1, slope_.data(), slopes_.data());
@@ -83,6 +88,9 @@ public:
             for (int u = 0; u < units; u++) units_.set(j, u, value + shift + u, slope + shift + u, stride);
         }
     }
+
+    // Where panels of integrals meet that narrow towards the right end.
+    const std::vector<double>& edges() const { return edges_; }
 
     // x_k += u_k . hbar(t); and Q hbar(t) + b, where there are units.
     void add(double t, Real* x, Terms* terms) const {
@@ -112,6 +120,7 @@ public:
 private:
     double right_ = 0, length_ = 1;
     int Kp_ = 0;
+    std::vector<double> edges_;
     Cubics<Real> drives_;
     Cubics<float> units_;
     Buffer<float> hidden_, slope_, values_, slopes_;

@@ -3,6 +3,8 @@
 // A drive x_k is what goes into lambda_k = activate(x)_k (models/base.py). ``look`` evaluates one time and remembers in
 // a slot what reading an event there needs; ``keep`` makes that the row's own, and ``read`` uses it. Where a proposal
 // mixes past and future (mixing.hpp), ``sums`` gives the units' sums P h, and ``pace`` says how fast they move.
+// ``panels`` says into how many parts the nodes of an integral are divided; a process with ``kExact`` has the ``area``
+// under weighted intensities in closed form.
 #pragma once
 
 #include <algorithm>
@@ -62,12 +64,14 @@ struct NeuralWeights {
     Readout readout;      // V
     Product past;         // P, which may have no units
     ScaledSoftplus rates;
-    Buffer<float> slack;  // for rounding [Kp]
+    Buffer<float> slack;   // for rounding [Kp]
+    Buffer<float> weight;  // sum_k |v_kd|, [Dp]
     double per_time;      // the model's units of time in one of the user's
 
     NeuralWeights(Lstm read, Readout out, Product units, const float* scale, double time_scale)
         : lstm(std::move(read)), readout(std::move(out)), past(std::move(units)), rates(scale, readout.K, time_scale),
-          slack(readout.Kp), per_time(rates.per_time) {
+          slack(readout.Kp), weight(lstm.Dp), per_time(rates.per_time) {
+        for (int d = 0; d < lstm.Dp; d++) weight[d] = readout.weight(d);
         for (int k = 0; k < readout.Kp; k++)
             slack[k] = 32 * std::numeric_limits<float>::epsilon() * (1 + readout.size(k));
     }
@@ -77,6 +81,7 @@ class Neural {
 public:
     using Real = float;
     using Weights = NeuralWeights;
+    static constexpr bool kExact = false;
     const int K, Kp;
 
     Neural(const NeuralWeights& weights, bool)
@@ -134,6 +139,11 @@ public:
         double sum = 0;
         for (int d = 0; d < w_.lstm.D; d++) sum += weights[d] * points_[d];
         return sum;
+    }
+
+    // The most that a cell's move to its target can add: softplus and tanh have slopes of at most 1.
+    int panels(int row, double length, const Panels& rule) const {
+        return rule.count(length, [&](double rate) { return beyond(cells(row), Dp_, w_.weight.data(), rate / w_.per_time); });
     }
 
     // The mean rate of a row's cells.
@@ -212,6 +222,7 @@ class Excited {
 public:
     using Real = double;
     using Weights = HawkesWeights;
+    static constexpr bool kExact = true;
     const int K, Kp;
 
     // Where nothing is added to drives (``alone``), they are the intensities themselves.
@@ -262,6 +273,32 @@ public:
             sum += weights[k] * std::max(alone_ ? x + std::log(-std::expm1(-x)) : x, -30.0);
         }
         return sum;
+    }
+
+    // What each scale still causes.
+    int panels(int row, double length, const Panels& rule) const {
+        return rule.count(length, [&](double rate) {
+            const double* own = excited_.data() + size_t(row) * size_;
+            double beyond = 0;
+            for (int r = 0; r < R_; r++, own += K)
+                for (int k = 0; k < K; k++) {
+                    const double decay = w_.decay[r + each_ * k];
+                    if (decay > rate) beyond += own[k] / decay;
+                }
+            return beyond;
+        });
+    }
+
+    // The integral of sum_k weights_k lambda_k between two times since the last event.
+    double area(int row, double from, double to, const double* weights) {
+        const double length = to - from, *own = excited_.data() + size_t(row) * size_;
+        fade(from);
+        for (size_t i = 0; i < fade_.size(); i++) fade_[i] *= -std::expm1(-w_.decay[i] * length) / w_.decay[i];
+        double area = 0;
+        for (int k = 0; k < K; k++) area += weights[k] * w_.base[k] * length;
+        for (int r = 0; r < R_; r++, own += K)
+            for (int k = 0; k < K; k++) area += weights[k] * own[k] * fade_[r + each_ * k];
+        return area;
     }
 
     // Half the mean rate, of many scales one in the middle: drives are about logs of intensities, which take longer to

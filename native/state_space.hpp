@@ -58,6 +58,7 @@ class Remembering {
 public:
     using Real = float;
     using Weights = StateSpaceWeights;
+    static constexpr bool kExact = false;
     const int K, Kp;
 
     Remembering(const StateSpaceWeights& weights, bool)
@@ -123,6 +124,9 @@ public:
         for (int k = 0; k < Kp; k += W)
             store(x + k, load(x + k) + load(spread_.data() + k) + load(w_.offset.data() + k) + load(w_.slack.data() + k));
     }
+
+    // One: models/state_space.py does not say how fast it moves.
+    int panels(int, double, const Panels&) const { return 1; }
 
     // The product of units just after a row's last event with weights [U].
     double after(int row, const std::vector<double>& weights) {

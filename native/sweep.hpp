@@ -35,6 +35,8 @@ struct Settings {
     bool inversion = false;
     int64_t max_events = 100000;
     std::vector<double> nodes, weights;          // quadrature on [0, 1]
+    Panels panels;                               // of which each has these nodes
+    bool exact = true;                           // whether to take integrals in closed form where there is one
     std::vector<double> grid, antiderivatives;   // inversion: points [n] on [0, 1]; [n][n+1] coefficients of the powers
     std::vector<double> missing;                 // rho_k where it never changes, else empty
     std::vector<Recent> after;                   // what depends on last triggers
@@ -93,10 +95,10 @@ public:
     Sweep(const typename Process::Weights& weights, const FutureWeights* future, const Settings& settings)
         : process_(weights, future == nullptr), future_weights_(future), mixing_(future && future->mixing ? &*future->mixing : nullptr),
           settings_(settings), changes_(settings.missing.empty()), M_(settings.particles), Kp_(process_.Kp),
-          units_(mixing_ ? mixing_->padded_units : 0), rho_(Kp_), x_((kSlots + 1) * Kp_), rates_(2 * Kp_), low_(units_),
+          units_(mixing_ ? mixing_->padded_units : 0), rho_(Kp_), ones_(Kp_), x_((kSlots + 1) * Kp_), rates_(2 * Kp_), low_(units_),
           high_(units_), sums_(size_t(kChunk) * Past::kPoints * units_) {
         for (int k = 0; k < Kp_; k++)
-            rho_[k] = static_cast<Real>(!changes_ && k < process_.K ? settings.missing[k] : 0.0);
+            rho_[k] = static_cast<Real>(!changes_ && k < process_.K ? settings.missing[k] : 0.0), ones_[k] = 1;
         const size_t most = std::max(settings.nodes.size(), settings.grid.size());
         points_.reserve(most * Kp_), ahead_.reserve(most * Kp_), times_.resize(most), terms_.resize(most);
         if (mixing_) scratch_.reserve(mixing_->scratch(static_cast<int>(most)));
@@ -141,6 +143,7 @@ private:
     };
 
     static constexpr int kChunk = Product::kRows;  // rows whose units' sums are taken at once
+    static constexpr double kMany = 8;      // candidates that are too many for one bound
     static constexpr double kLeast = 1e-2;  // of lambda^p times the most of rho, that an interpolant is
 
     Process process_;
@@ -149,7 +152,7 @@ private:
     const Settings& settings_;
     bool changes_;  // whether rho changes within streams
     int M_, Kp_, units_, alive_ = 0;
-    Buffer<Real> rho_;  // now
+    Buffer<Real> rho_, ones_;  // now; 1 for all types
     Buffer<Real> x_, rates_, ahead_, points_;
     Buffer<float> low_, high_, sums_, scratch_;
     Past pasts_[kChunk], end_past_;
@@ -161,6 +164,8 @@ private:
     Stretch here_{};                  // where rates are asked for
     double ended_ = 0;                // since the stream's start
     std::vector<Stretch> passed_;     // since the row's last event
+    std::vector<double> edges_;       // where panels meet, since then
+    size_t panel_ = 0;                // which of them the row is in
     std::vector<double> triggered_;   // [rows, settings_.after]: when each row's last triggers were
     std::vector<double> times_, grid_p_, grid_q_;
     std::unique_ptr<Future> future_;
@@ -223,7 +228,7 @@ private:
     void enter(Stream& s) {
         const double* edges = s.seen->edges;
         if (s.number == s.seen->n && s.outcome->begun && !s.outcome->begun->ends) return stop(s);
-        if (future_) s.outlook.tabulate(*future_, s.first / M_, s.number, left(s), edges[s.number], Kp_);
+        if (future_) s.outlook.tabulate(*future_, s.first / M_, s.number, left(s), edges[s.number], Kp_, settings_.panels);
         s.pending.resize(M_);
         for (int m = 0; m < M_; m++) s.pending[m] = s.first + m;
     }
@@ -364,17 +369,30 @@ private:
     // The next stretch in which a row looks for an event: all that is left of its segment where rho never changes.
     const Stretch& go_on(Stream& s, const Row& row, int r, double right) {
         const double from = passed_.empty() ? row.looked : passed_.back().to;
+        const double begin = passed_.empty() ? row.since + row.looked : ended_;
+        while (panel_ < edges_.size() && (changes_ ? row.since + edges_[panel_] <= begin : edges_[panel_] <= from)) panel_++;
+        const bool cut = panel_ < edges_.size();
         if (!changes_) {
-            here_ = {row.since, from, right - row.since, 0, 0, true};
+            here_ = {row.since, from, cut ? edges_[panel_] : right - row.since, 0, 0, true};
         } else {
-            const double begin = passed_.empty() ? row.since + row.looked : ended_;
-            here_ = s.missing.enter(begin, right, settings_.after, triggered(r));
+            const double stop = cut ? std::min(row.since + edges_[panel_], right) : right;
+            here_ = s.missing.enter(begin, stop, settings_.after, triggered(r));
             ended_ = here_.to;
             here_.from = from, here_.to = std::max(from, here_.to - row.since);
         }
         passed_.push_back(here_);
         return here_;
     }
+
+    // The edges of the panels until the elapsed time at, without its ends.
+    void lay_panels(int r, double at) {
+        edges_.clear(), panel_ = 0;
+        double edge = at;
+        for (int n = process_.panels(r, at, settings_.panels); n > 1; n--) edges_.push_back(edge /= settings_.panels.ratio);
+        std::reverse(edges_.begin(), edges_.end());
+    }
+
+    bool exact() const { return Process::kExact && settings_.exact; }
 
     // What the units know of the past of the next few rows, from the i-th on, where events may go missing.
     void learn_past(Stream& s, size_t i, double right) {
@@ -438,6 +456,7 @@ private:
         int there = kOtherEnd;
         double wait = row.draws.exponential();
         bool looked = false;  // whether the slot has what is at the stretch's left end
+        edges_.clear();
         for (passed_.clear(); !step.found && (passed_.empty() ? row.looked : passed_.back().to) < length;) {
             const Stretch& here = go_on(s, row, r, right);
             if (!here.possible) {
@@ -453,6 +472,17 @@ private:
         return step;
     }
 
+    // A bound of the sum of rho lambda^q between two times in the stretch here_; slots describe them afterwards.
+    double bound(Stream& s, const Row& row, int r, double from, double to, int left, int right, Real* top) {
+        process_.bound(r, to, left, right, x(left), x(right), top);
+        if (mixing_) past_->range(from, to, low_.data(), high_.data());
+        if (future_) s.outlook.add_bound(row.since + from, row.since + to, top, low_.data(), high_.data());
+        if (mixing_) mixing_->add_bound(top, low_.data(), high_.data(), scratch_.data());
+        process_.activate(top, rates_.data());
+        if (changes_) s.missing.peak(row.since + from, row.since + to, here_, rho_.data());
+        return scale(rates_.data(), rho_.data(), Kp_) * (1 + 1e-5);
+    }
+
     // The same within the stretch here_; what is left of the wait holds for the next one.
     void thin_stretch(Stream& s, Row& row, int r, double& wait, Step& step, int& there) {
         Real* top = x(kSlots);
@@ -460,13 +490,9 @@ private:
         while (from < here_.to && !step.found) {
             double to = from + row.window;
             if (!(to < here_.to - 0.25 * row.window)) to = here_.to;
-            process_.bound(r, to, step.slot, there, x(step.slot), x(there), top);
-            if (mixing_) past_->range(from, to, low_.data(), high_.data());
-            if (future_) s.outlook.add_bound(row.since + from, row.since + to, top, low_.data(), high_.data());
-            if (mixing_) mixing_->add_bound(top, low_.data(), high_.data(), scratch_.data());
-            process_.activate(top, rates_.data());
-            if (changes_) s.missing.peak(row.since + from, row.since + to, here_, rho_.data());
-            const double most = scale(rates_.data(), rho_.data(), Kp_) * (1 + 1e-5);
+            double most = bound(s, row, r, from, to, step.slot, there, top);
+            // Just after an event rates may be far higher than where the window was chosen, and fall quickly.
+            if (most * (to - from) > kMany) to = from + 0.75 / most, most = bound(s, row, r, from, to, step.slot, there, top);
             for (; wait < most * (to - now) && !step.found; wait = row.draws.exponential()) {
                 now += wait / most;
                 process_.look(r, now, kCandidate, x(kCandidate));
@@ -498,22 +524,42 @@ private:
 
     // The integral of lambda^q - lambda^p over the stretches passed until the elapsed time at.
     double survival(Stream& s, const Row& row, int r, double at) {
-        const int n = static_cast<int>(settings_.nodes.size());
         double area = 0;
+        if constexpr (Process::kExact) {
+            if (exact() && !future_ && !changes_)
+                return process_.area(r, row.looked, at, rho_.data()) - process_.area(r, row.looked, at, ones_.data());
+            if (exact()) area -= process_.area(r, row.looked, at, ones_.data());
+        }
+        lay_panels(r, at);
+        if (future_) {
+            for (double time : s.outlook.edges()) edges_.push_back(time - row.since);
+            std::sort(edges_.begin(), edges_.end());
+        }
         for (const Stretch& stretch : passed_) {
-            const double length = std::min(stretch.to, at) - stretch.from;
+            if (exact() && !stretch.possible) continue;
             if (changes_) s.missing.use(stretch, settings_.after, triggered(r));
             here_ = stretch;
-            for (int j = 0; j < n; j++) times_[j] = stretch.from + length * settings_.nodes[j];
-            look_at_all(s, row, r, n);
-            double sum = 0;
-            for (int j = 0; j < n; j++) {
-                const double proposed = rates_of(s, row, j);
-                sum += settings_.weights[j] * (proposed - total(rates_.data(), Kp_));
-            }
-            area += sum * length;
+            const double to = std::min(stretch.to, at);
+            double from = stretch.from;
+            for (double edge : edges_)
+                if (edge > from && edge < to) area += survival_of_part(s, row, r, from, edge), from = edge;
+            area += survival_of_part(s, row, r, from, to);
         }
         return area;
+    }
+
+    // The same over a part of the stretch here_ by the nodes of one panel; where lambda^p is taken in closed form,
+    // without it.
+    double survival_of_part(Stream& s, const Row& row, int r, double from, double to) {
+        const int n = static_cast<int>(settings_.nodes.size());
+        for (int j = 0; j < n; j++) times_[j] = from + (to - from) * settings_.nodes[j];
+        look_at_all(s, row, r, n);
+        double sum = 0;
+        for (int j = 0; j < n; j++) {
+            const double proposed = rates_of(s, row, j);
+            sum += settings_.weights[j] * (exact() ? proposed : proposed - total(rates_.data(), Kp_));
+        }
+        return sum * (to - from);
     }
 
     // Drives at the first n of times_, all in the stretch here_.
@@ -531,18 +577,18 @@ private:
     }
 
     // The next event of a row before the right end of its segment, from the interpolant of lambda^q on a grid over each
-    // stretch, with lambda^p integrated by the polynomial through the same points.
+    // stretch and panel, with lambda^p integrated in closed form or by the polynomial through the same points.
     Step invert(Stream& s, Row& row, int r, double right) {
         const double length = right - row.since, wanted = row.draws.exponential();
         double area = 0, at = length, log_rate = 0;
         bool found = false;
+        lay_panels(r, length);
         for (passed_.clear(); !found && (passed_.empty() ? row.looked : passed_.back().to) < length;) {
             const Stretch& here = go_on(s, row, r, right);
             tabulate(s, row, r);
             const double before = area;
             found = here.possible && invert_stretch(wanted, area, at, log_rate);
-            const double span = here.to - here.from, share = found ? (at - here.from) / span : 1.0;
-            row.log_weight += area - before - model_area(share) * span;
+            row.log_weight += area - before - model_area(r, found ? at : here.to);
         }
         const int slot = found ? kCandidate : kOneEnd;
         process_.look(r, at, slot, x(slot));
@@ -587,9 +633,14 @@ private:
         return false;
     }
 
-    // The integral of the polynomial through lambda^p on the grid, from 0 to u.
-    double model_area(double u) const {
+    // The integral of lambda^p over the stretch here_ until a time: of the polynomial through it on the grid, if it is
+    // not known.
+    double model_area(int r, double to) {
+        if constexpr (Process::kExact) {
+            if (exact()) return process_.area(r, here_.from, to, ones_.data());
+        }
         const int n = static_cast<int>(settings_.grid.size());
+        const double span = here_.to - here_.from, u = span > 0 ? (to - here_.from) / span : 1.0;
         double area = 0;
         for (int j = 0; j < n; j++) {
             const double* powers = settings_.antiderivatives.data() + size_t(j) * (n + 1);
@@ -597,7 +648,7 @@ private:
             for (int e = n; e >= 0; e--) value = value * u + powers[e];
             area += value * grid_p_[j];
         }
-        return area;
+        return area * span;
     }
 
     // A missing event for a row, to be read at the end of the round (line 41).

@@ -18,21 +18,22 @@ def hawkes_as_neural(hawkes: Hawkes, dtype: torch.dtype = torch.float32) -> Neur
     K = hawkes.num_types
     model = NeuralHawkes(K, K + 1, time_scale=1.0).double()
     jumps = (hawkes.excitation * hawkes.decay).detach().double()
+    small = SMALL / max(1.0, float(jumps.max()) / 10)
     base, decay = hawkes.base.detach().double(), hawkes.decay.detach().double().expand(K)
     gates = torch.zeros(
         K + 1, 7, K + 1, dtype=torch.float64
     )  # [input, gate, cell]; gates i, f, o, i_bar, f_bar, z, delta
     gates[:, [0, 1, 2, 4]] = YES
     gates[:, 3] = NO
-    gates[:K, 5, :K] = 2 * torch.atanh(SMALL * jumps)
+    gates[:K, 5, :K] = 2 * torch.atanh(small * jumps)
     gates[K, 3, K], gates[K, 5, K] = YES, 1.0
-    gates[:, 6, :K] = torch.log(torch.expm1(decay))
+    gates[:, 6, :K] = decay + torch.log(-torch.expm1(-decay))
     with torch.no_grad():
         model.lstm.by_type.copy_(gates.reshape(K + 1, -1))
         model.lstm.by_hidden.zero_()
         model.lstm.bias.zero_()
         model.readout.zero_()
-        model.readout[:, :K] = torch.eye(K) / SMALL
+        model.readout[:, :K] = torch.eye(K) / small
         model.readout[:, K] = base / torch.tanh(torch.tanh(torch.tensor(0.5)))
         model.log_scale.fill_(-7.0)
     return model.to(dtype)

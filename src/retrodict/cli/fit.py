@@ -16,7 +16,7 @@ from retrodict.events.atomic import check_folder
 from retrodict.events.lock import lock_folder
 from retrodict.missingness.anything import Anything
 from retrodict.missingness.spec import parse_missing
-from retrodict.models import MODELS, Model
+from retrodict.models import MODELS, Hawkes, Model
 from retrodict.proposals import Proposal
 
 Kind = StrEnum("Kind", {kind: kind.replace("_", "-") for kind in reversed(MODELS)})  # type: ignore[misc]
@@ -55,7 +55,7 @@ def fit(
 
       retrodict fit trips.parquet -m outages.yaml -o model/
 
-      retrodict fit log.csv --model hawkes --scales auto -o model/
+      retrodict fit log.csv --model hawkes -o model/
 
       retrodict fit train.csv --dev dev.csv --stream driver --time when --type what --hidden 128 -o model/
     """
@@ -64,6 +64,8 @@ def fit(
         if given and model_only:
             raise ModelError(f"{option} is for the smoother: leave out one of {option} and --model-only.")
     training.check()
+    if scales is None and hidden is None and model.name == Hawkes.kind:
+        scales = "auto"
     make = jobs.maker(model.name, hidden, scales)
     check_folder(output)
     train, dev_streams = jobs.read(columns, file, dev)

@@ -36,9 +36,9 @@ def maker(kind: str, hidden: int | None, scales: str | None = None) -> Maker:
     if scales is not None:
         if kind != Hawkes.kind:
             raise ModelError(f"--scales is for Hawkes models, not for a {kind.replace('_', '-')} model.")
-        if scales != "auto" and not (scales.isdecimal() and int(scales) > 0):
-            raise ModelError(f'--scales must be "auto" or a number of at least 1, but is {scales!r}.')
-        if hidden is None:
+        if scales not in ("auto", "one") and not (scales.isdecimal() and int(scales) > 0):
+            raise ModelError(f'--scales must be "auto", "one" or a number of at least 1, but is {scales!r}.')
+        if hidden is None and scales != "one":
             return partial(Hawkes.from_streams, scales="auto" if scales == "auto" else int(scales))
     if hidden is None:
         return MODELS[kind].from_streams
@@ -174,6 +174,7 @@ def fit_incomplete(
     from retrodict.train.incomplete import fit_incomplete as run
 
     train, dev, complete = streams
+    settings = {**settings, "epochs": settings["epochs"] or 200, "batch_size": settings["batch_size"] or 50}
     with common.notes():
         fitted = run(make, train, mechanism, dev, complete=complete, directory=output, **settings)
     if fitted.rates is not None:

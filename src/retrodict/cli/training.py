@@ -24,6 +24,9 @@ From = Annotated[LearnFrom, typer.Option(help=_LEARN_FROM, rich_help_panel=_SMOO
 _HIDDEN = "LSTM cells, or units of a state space; chosen from the data by default."
 Hidden = Annotated[int | None, typer.Option(help=_HIDDEN, min=1)]
 _SCALES = "Exponentials in a Hawkes kernel: auto (a grid over all gaps) or a number; else one, its decay learned."
+_SCALES = (
+    "Exponentials in a Hawkes kernel: auto (the default, a grid over all gaps), a number, or one, its decay learned."
+)
 Scales = Annotated[str | None, typer.Option(help=_SCALES)]
 _DEV = "Streams to stop early by; else a tenth of FILE is set aside."
 Dev = Annotated[Path | None, typer.Option(help=_DEV)]
@@ -37,12 +40,14 @@ class Training(common.Options):
     """How to train, by the names that ``rd.fit`` has for it."""
 
     OPTIONS: ClassVar[Mapping[str, tuple[Any, Any]]] = {
-        "epochs": _option(int, 200, "Passes over the data, at most.", min=1),
+        "epochs": _option(
+            int | None, None, "Passes over the data, at most: 2,000 for a model, 200 for a smoother.", min=1
+        ),
         "seconds": _option(
             float | None, None, "Stop with the epoch in which this time is over; the same command goes on later."
         ),
         "patience": _option(int, 12, "Stop after this many epochs without a better dev score.", min=1),
-        "batch_size": _option(int, 50, "Streams a step.", min=1),
+        "batch_size": _option(int | None, None, "Streams a step: 50, fewer where they are long and few.", min=1),
         "learning_rate": _option(float | None, None, "Adam's step size; each model has its own."),
         "device": _option(str, "auto", "auto, cpu or cuda."),
         "resume": _option(bool, True, "Go on with what is in the folder, or not.", "--resume/--restart"),

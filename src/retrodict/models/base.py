@@ -25,6 +25,7 @@ import json
 import os
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, ClassVar, NamedTuple, Self
 
@@ -37,7 +38,7 @@ from retrodict.events.batch import Batch, iterate_batches
 from retrodict.events.stream import EventStream
 from retrodict.events.stream_set import StreamSet, describe_types
 from retrodict.models.end import EndAtom
-from retrodict.models.quadrature import Integral
+from retrodict.models.quadrature import Integral, Speeds
 from retrodict.models.saved import Saved
 from retrodict.models.start import StartAtom
 from retrodict.models.tensors import weights_digest
@@ -66,6 +67,7 @@ class Model(nn.Module, ABC):
     start_atom: StartAtom | None
     end_atom: EndAtom | None
     learning_rate: ClassVar[float] = 1e-3
+    exact_integrals: ClassVar[bool] = False  # whether ``compensator`` is in closed form: then samplers use it
 
     def __init__(self) -> None:
         super().__init__()
@@ -99,6 +101,19 @@ class Model(nn.Module, ABC):
         A smoothing proposal adds what it knows of the future to this. Shapes as for ``intensity``.
         """
         return inverse_softplus(self.intensity(state, t))
+
+    def speeds(self, state: Any) -> Speeds | None:
+        """How fast intensities move until the next event, [..., S] each: integrals then have nodes where they do.
+
+        None, as here, if that is not known: then they have as many nodes as asked for, spread over the whole piece.
+        """
+        return None
+
+    def batch_speeds(self, batch: Batch) -> Speeds | None:
+        """The same in every gap of complete streams, [B, L+1, S] each."""
+        found = [self.speeds(state) for state, _, _ in self.gaps(batch)]
+        known = [speeds for speeds in found if speeds is not None]
+        return Speeds(*(torch.stack(parts, 1) for parts in zip(*known, strict=True))) if known else None
 
     @property
     def num_features(self) -> int:
@@ -170,6 +185,11 @@ class Model(nn.Module, ABC):
     @abstractmethod
     def from_streams(cls, streams: StreamSet) -> Model:
         """A model to start training from, sized and scaled for these complete streams."""
+
+    @contextmanager
+    def in_training(self, train: StreamSet) -> Iterator[None]:
+        """Inside, parameters have the form in which gradient steps on these streams move them: here, their own."""
+        yield
 
     def solve(self, train: StreamSet, dev: StreamSet) -> dict[str, Any] | None:
         """Fit the model in place where its maximum can be computed, and say what is to be recorded of that.

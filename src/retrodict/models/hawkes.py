@@ -25,7 +25,7 @@ from retrodict.models.base import Model, Terms
 from retrodict.models.hawkes_fit import Fit, fit_excitation
 from retrodict.models.hawkes_grid import decay_grid
 from retrodict.models.poisson import Poisson, log_of
-from retrodict.models.quadrature import Integral
+from retrodict.models.quadrature import Integral, Speeds
 
 _CHUNK = 64
 _PAIRS = 1 << 24  # numbers of all pairs of a chunk, for each stream and type
@@ -54,6 +54,7 @@ class Hawkes(Model):
 
     kind = "hawkes"
     learning_rate = 0.05
+    exact_integrals = True
 
     def __init__(
         self,
@@ -131,6 +132,13 @@ class Hawkes(Model):
     def feature_range(self, state: HawkesState, start: Tensor, stop: Tensor) -> tuple[Tensor, Tensor]:
         """They fall with the intensities, [..., K] each."""
         return self.features(state, stop), self.features(state, start)
+
+    def speeds(self, state: HawkesState) -> Speeds:
+        """The decays, and how many events each scale still causes, of all types together or, with decays of their own,
+        of each: [..., R] or [..., K]."""
+        masses = state.excited / self.decays
+        masses = masses[..., 0, :] if self.decays.shape[1] > 1 else masses.sum(-1)
+        return Speeds(self.decays.reshape(-1).expand_as(masses), masses)
 
     def compensator(self, state: HawkesState, start: Tensor, stop: Tensor) -> Tensor:
         """∫ λ_k in closed form, [..., K]."""

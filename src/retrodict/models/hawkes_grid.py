@@ -32,15 +32,20 @@ def decay_grid(streams: StreamSet, scales: Literal["auto"] | int | Sequence[floa
             "all streams have length zero: no time scale can be learned",
             remedy="say when streams start and until when they were watched (start and end)",
         )
-    gaps = np.diff(streams.event_times)
-    within = np.ones(len(gaps), dtype=bool)
-    edges = streams.offsets[1:-1] - 1
-    within[edges[(edges >= 0) & (edges < len(gaps))]] = False
-    gaps = gaps[within & (gaps > 0)]
+    gaps = gaps_within(streams)
     shortest = min(float(np.quantile(gaps, _SHORT)), longest) if len(gaps) else longest
     steps = math.ceil(math.log(longest / shortest) / math.log(_STEP) - 1e-9)
     count = min(steps + 1, _MOST) if scales == "auto" else int(scales)
     return np.geomspace(1 / shortest, 1 / longest, count)
+
+
+def gaps_within(streams: StreamSet) -> NDArray[np.float64]:
+    """All positive gaps between two events of a stream."""
+    gaps = np.diff(streams.event_times)
+    within = np.ones(len(gaps), dtype=bool)
+    edges = streams.offsets[1:-1] - 1
+    within[edges[(edges >= 0) & (edges < len(gaps))]] = False
+    return np.asarray(gaps[within & (gaps > 0)])
 
 
 def _given(scales: Sequence[float]) -> NDArray[np.float64]:

@@ -7,15 +7,18 @@ clock (``softplus_model.py``).
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor, nn
+from torch.nn.utils.parametrize import register_parametrization, remove_parametrizations
 
 from retrodict.events.batch import Batch
 from retrodict.events.stream_set import StreamSet
+from retrodict.models.base import Terms, inverse_softplus
 from retrodict.models.ctlstm import (
     Cells,
     CellsSince,
@@ -25,7 +28,25 @@ from retrodict.models.ctlstm import (
     linear_bound,
 )
 from retrodict.models.ctlstm_project import project, states
+from retrodict.models.first_decays import first_decays
+from retrodict.models.quadrature import GaussLegendre, Integral, Speeds, count_panels, cut_at, panel_edges
 from retrodict.models.softplus_model import SoftplusModel
+
+
+class _Gains(nn.Module):
+    """Weights [K, D] as multiples of what each cell's are counted in, [D]."""
+
+    gains: Tensor
+
+    def __init__(self, gains: Tensor) -> None:
+        super().__init__()
+        self.register_buffer("gains", gains)
+
+    def forward(self, counted: Tensor) -> Tensor:
+        return counted * self.gains
+
+    def right_inverse(self, weights: Tensor) -> Tensor:
+        return weights / self.gains
 
 
 class NeuralHawkes(SoftplusModel):
@@ -96,6 +117,20 @@ class NeuralHawkes(SoftplusModel):
         """Appendix C.4, with the range of each h_d over this very interval, [..., K]."""
         return linear_bound(self.readout, *self.feature_range(state, start, stop))
 
+    def speeds(self, state: CellsSince) -> Speeds:
+        """Each cell's decay, per unit of the user's time, [..., D], and what its move to its target can add in all."""
+        return Speeds(state.decay / self.time_scale.to(self.dtype), self._masses(state.cells))
+
+    def batch_speeds(self, batch: Batch) -> Speeds:
+        """From one scan, [B, L+1, D]."""
+        cells = Cells(*(field.transpose(0, 1) for field in self._scan(batch)[0]))
+        return Speeds(cells.decay / self.time_scale.to(self.dtype), self._masses(cells))
+
+    def _masses(self, cells: Cells) -> Tensor:
+        """Σ_k |v_kd| times how far h_d moves, over its decay: softplus and tanh have slopes of at most 1, [..., D]."""
+        moved = cells.output * (cells.start - cells.target).abs().clamp(max=2.0)
+        return moved * self.readout.abs().sum(0) / cells.decay
+
     def drives(self, batch: Batch, positions: Tensor) -> tuple[Tensor, Tensor]:
         """One scan of the LSTM, then all projections at once; inside, time runs along the first dimension."""
         B, L = batch.types.shape
@@ -123,6 +158,60 @@ class NeuralHawkes(SoftplusModel):
         gaps = (batch.gaps / self.time_scale.to(self.dtype)).t().contiguous()
         bos = batch.types.new_full((1, len(batch.types)), self.boundary)
         return *self.lstm.scan(torch.cat([bos, batch.types.t()]), gaps), gaps
+
+    def terms(self, batch: Batch, integral: Integral | None = None) -> Terms:
+        """All intensities from one scan; gaps that need as many panels are integrated together."""
+        (B, L), rule = batch.types.shape, integral or GaussLegendre()
+        cells, hidden, gaps = self._scan(batch)
+        at_events = (hidden[:L] @ self.readout.t()).transpose(0, 1)
+        own = self.log_activate(at_events.gather(-1, batch.types[..., None])[..., 0], batch.types)
+        cells, gaps = Cells(*(field.flatten(0, 1) for field in cells)), gaps.flatten()
+        positions, weights = rule.nodes(batch.gaps.shape, batch.gaps)
+        counts = count_panels(rule, Speeds(cells.decay, self._masses(cells)), gaps)
+        if counts is None:
+            at = positions if positions.dim() == 1 else positions.transpose(0, 1).flatten(0, 1)
+            areas = self._areas(cells, gaps, at, weights)
+        else:
+            areas = torch.zeros_like(gaps)
+            for count in counts.unique():
+                rows, edges = (counts == count).nonzero()[:, 0], panel_edges(rule, count)
+                one = edges.new_zeros(()), edges.new_ones(())
+                nodes = cut_at((positions, weights), *one, edges if count > 1 else None)
+                some = self._areas(Cells(*(field[rows] for field in cells)), gaps[rows], *nodes)
+                areas = areas.index_put((rows,), some)
+        areas = areas.unflatten(0, (L + 1, B)).t() * self.time_scale.to(self.dtype)
+        return Terms(torch.where(batch.mask, own, 0.0), areas)
+
+    def _areas(self, cells: Cells, gaps: Tensor, positions: Tensor, weights: Tensor) -> Tensor:
+        """∫ Σ_k λ_k over N scaled gaps, in the user's rates, by nodes at ``positions`` [Q] or [N, Q], [N]."""
+        inside = project(cells, gaps[:, None] * positions, self.readout)
+        return (self.activate(inside).sum(-1) @ weights) * gaps
+
+    def _choose_scales(self, streams: StreamSet) -> None:
+        """Also first decays that cover the gaps."""
+        super()._choose_scales(streams)
+        with torch.no_grad():
+            decays = torch.as_tensor(first_decays(streams, self.hidden_size) * float(self.time_scale))
+            shift = inverse_softplus(decays) - inverse_softplus(torch.tensor(math.log(2)))
+            self.lstm.bias[-self.hidden_size :] += shift.to(self.lstm.bias)
+
+    @contextmanager
+    def in_training(self, train: StreamSet) -> Iterator[None]:
+        """The weights of cells that start with fast decays take larger steps, by the square root of their decays.
+
+        To cause as many events in less time a cell needs a larger weight, which Adam's steps of one size take long to
+        reach. Steps in proportion to the decays would throw intensities about.
+        """
+        decays = torch.as_tensor(first_decays(train, self.hidden_size) * float(self.time_scale) / math.log(2))
+        gains = decays.clamp(min=1.0).sqrt().to(self.readout)
+        if bool((gains < 1.5).all()):
+            yield
+            return
+        register_parametrization(self, "readout", _Gains(gains))
+        try:
+            yield
+        finally:
+            remove_parametrizations(self, "readout")
 
     @classmethod
     def from_streams(cls, streams: StreamSet, hidden_size: int | None = None) -> NeuralHawkes:

@@ -29,6 +29,7 @@ class Poisson(Model):
 
     kind = "poisson"
     learning_rate = 0.05
+    exact_integrals = True
 
     def __init__(self, rates: Sequence[float] | Tensor) -> None:
         super().__init__()

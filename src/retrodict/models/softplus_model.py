@@ -22,7 +22,7 @@ from retrodict.events.batch import Batch
 from retrodict.events.stream_set import StreamSet
 from retrodict.models.base import Model, Terms, log_softplus
 from retrodict.models.ctlstm import OwnClock
-from retrodict.models.quadrature import GaussLegendre, Integral
+from retrodict.models.quadrature import GaussLegendre, Integral, cut_at, grade
 
 
 class SoftplusModel(OwnClock, Model):
@@ -64,10 +64,12 @@ class SoftplusModel(OwnClock, Model):
 
     def compensator(self, state: Any, start: Tensor, stop: Tensor, integral: Integral | None = None) -> Tensor:
         """∫ λ_k by quadrature, [..., K]."""
-        positions, weights = (integral or GaussLegendre()).nodes(start.shape, self.log_scale)
+        rule = integral or GaussLegendre()
+        breaks = grade(rule, self.speeds(state), start, stop, None)
+        positions, weights = cut_at(rule.nodes(start.shape, self.log_scale), start, stop, breaks)
         length = stop - start
         rates = self.intensity(state, start[..., None] + length[..., None] * positions)
-        return (rates * weights[:, None]).sum(-2) * length.to(self.dtype)[..., None]
+        return (rates * weights[..., None]).sum(-2) * length.to(self.dtype)[..., None]
 
     def terms(self, batch: Batch, integral: Integral | None = None) -> Terms:
         """All intensities from one scan."""

@@ -11,7 +11,7 @@ from retrodict.events.suspicion import Suspicion
 from retrodict.models.base import Model
 from retrodict.models.quadrature import GaussLegendre
 
-_NO_INTEGRAL = GaussLegendre(1)  # integrals are not looked at
+_NO_INTEGRAL = GaussLegendre(1, graded=False)  # integrals are not looked at
 _LEAST = -50.0  # log intensities that are told apart
 _FEWEST, _MUCH = 20, 1.5  # events of a type, and nats an event above those of a constant rate
 

@@ -26,7 +26,7 @@ from retrodict.missingness.base import Context, Missingness
 from retrodict.missingness.words import in_words
 from retrodict.models.base import Model
 from retrodict.models.end import last_events
-from retrodict.models.quadrature import GaussLegendre, Integral, Nodes, cut_at
+from retrodict.models.quadrature import GaussLegendre, Integral, Nodes, cut_at, grade, is_graded
 from retrodict.models.saved import Saved
 from retrodict.proposals.intensity import Intensity
 
@@ -119,12 +119,15 @@ class Proposal(Intensity):
     def batch_log_prob(self, pairs: PairBatch, integral: Integral | None = None) -> Tensor:
         """log q(z | x) for each stream of a batch, [B]; ∫ λ^q is taken gap by gap, as ``integral`` says."""
         batch = pairs.complete
-        positions, weights = (integral or GaussLegendre()).nodes(batch.gaps.shape, batch.gaps)
+        rule = integral or GaussLegendre()
+        positions, weights = rule.nodes(batch.gaps.shape, batch.gaps)
         with torch.no_grad():
             context = self.missingness.contexts(batch)
             if positions.dim() == 1:
                 gaps = gap_ends(batch)
-                positions, weights = cut_at((positions, weights), *gaps, self.missingness.breaks(*gaps, context))
+                speeds = self.model.batch_speeds(batch) if is_graded(rule) else None
+                breaks = grade(rule, speeds, *gaps, self.missingness.breaks(*gaps, context))
+                positions, weights = cut_at((positions, weights), *gaps, breaks)
         at_once = self._streams_at_once(batch, positions)
         if at_once < len(batch.gaps):
             nodes = Nodes(positions, weights)

@@ -25,6 +25,11 @@ class Filtering(Proposal):
         """Nothing beyond model and mechanism."""
         return {}
 
+    @property
+    def is_thinned_model(self) -> bool:
+        """Where missing rates never change."""
+        return self.missingness.is_constant
+
     def prepare(self, observed: Batch) -> None:
         """Nothing to read."""
 

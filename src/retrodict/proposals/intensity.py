@@ -22,6 +22,7 @@ from retrodict.events.batch import Batch
 from retrodict.events.stream_set import StreamSet
 from retrodict.missingness.base import Context, Missingness
 from retrodict.models.base import Model
+from retrodict.models.quadrature import Speeds
 
 
 class Rates(NamedTuple):
@@ -91,11 +92,20 @@ class Intensity(nn.Module, ABC):
         """Whether what the future adds depends on the model's features, which are then computed for it."""
         return False
 
+    @property
+    def is_thinned_model(self) -> bool:
+        """Whether λ^q_k is λ^p_k times a constant ρ_k, so that the integral of one gives that of the other."""
+        return False
+
     def future_drive(self, ahead: Any, t: Tensor, past: Tensor | None) -> Tensor | None:
         """What the future adds to the model's drive at t [R] or [R, N]: [R(, N), K]; None where nothing.
 
         ``past`` [R(, N), F] are the model's features at t; None unless ``reads_past``.
         """
+        return None
+
+    def future_speeds(self, ahead: Any) -> Speeds | None:
+        """How fast what the future adds moves, back from the right end of the segment, [R, S] each; as in models."""
         return None
 
     def future_drive_bound(

@@ -43,6 +43,7 @@ from retrodict.models.ctlstm import (
     linear_bound,
 )
 from retrodict.models.ctlstm_project import project
+from retrodict.models.quadrature import Speeds
 from retrodict.proposals.base import Proposal
 from retrodict.proposals.mixing import mix
 from retrodict.proposals.told_rates import rate_inputs, told_rates
@@ -193,6 +194,17 @@ class Smoothing(OwnClock, Proposal):
             return self._project(ahead, t, self.readout)
         assert past is not None
         return self.mix(past, self._project(ahead, t, torch.cat([self.readout, self.mix.future.weight])))
+
+    def future_speeds(self, ahead: CellsSince) -> Speeds:
+        """Each cell's decay, per unit of the user's time, and what its move to its target can add in all, [R, D']."""
+        rates = ahead.decay / self.time_scale.to(ahead.decay.dtype)
+        moved = ahead.output * (ahead.start - ahead.target).abs().clamp(max=2.0)
+        return Speeds(rates, moved * self.future_weight() / ahead.decay)
+
+    def future_weight(self) -> Tensor:
+        """The most that all drives together can change with each h̄_d: tanh has a slope of at most 1, [D']."""
+        alone, mix = self.readout.abs().sum(0), self.mix
+        return alone if mix is None else alone + mix.readout.weight.abs().sum(0) @ mix.future.weight.abs()
 
     def future_drive_bound(
         self, ahead: CellsSince, start: Tensor, stop: Tensor, past: tuple[Tensor, Tensor] | None

@@ -1,8 +1,9 @@
 """Draw the next missing event of each row from q, by thinning or by inversion on a grid (lines 29-39 of Algorithm 1).
 
 Both return what was ``Drawn``. Thinning draws from λ^q itself. Inversion takes a piecewise-linear interpolant of λ^q on
-a small grid over the rest of the segment as the proposal: no bound, no rejection, and its integral is exact. Where
-missing rates vary in time, the grid has a point at each of their breaks, and the interpolant is kept above zero
+a small grid over the rest of the segment as the proposal: no bound, no rejection, and its integral is exact. What moves
+fast after an event gets a grid in each panel (``models/quadrature.py``), or the interpolant would be far too high.
+Where missing rates vary in time, the grid has a point at each of their breaks, and the interpolant is kept above zero
 wherever something can go missing.
 """
 
@@ -15,6 +16,7 @@ from typing import NamedTuple, Protocol
 import torch
 from torch import Tensor
 
+from retrodict.models.quadrature import GaussLegendre, Speeds, count_panels, panel_edges
 from retrodict.models.thinning import CANDIDATES, categorical, thin
 from retrodict.random import split, uniform
 
@@ -45,6 +47,7 @@ class Ask(NamedTuple):
     right: Tensor  # [R] float64: where its segment ends
     window: Tensor  # [R] float64: how far a bound should reach
     varying: Varying | None = None  # how missing rates vary in time; None where they do not
+    speeds: Speeds | None = None  # how fast intensities move since the row's last event, where that is known
 
 
 class Drawn(NamedTuple):
@@ -111,8 +114,7 @@ class Inversion:
 
     def _cells(self, ask: Ask) -> tuple[Tensor, Tensor, Tensor]:
         """Edges [R, C+1] of the interpolant's cells, and its values at both ends of each, [R, C, K]."""
-        grid = torch.linspace(0, 1, self.points, dtype=torch.float64, device=ask.now.device)
-        edges = ask.now[:, None] + (ask.right - ask.now)[:, None] * grid
+        edges = ask.now[:, None] + (ask.right - ask.now)[:, None] * self._grid(ask)
         if ask.varying is None:
             values = ask.rates(edges).to(torch.float64)
             return edges, values[:, :-1], values[:, 1:]
@@ -125,6 +127,18 @@ class Inversion:
         floor = ask.varying.floor(times, *(side.repeat_interleave(2, 1) for side in ends.unbind(2)))
         values = torch.maximum(ask.rates(times), _LEAST * floor).to(torch.float64).unflatten(1, (-1, 2))
         return edges, values[:, :, 0], values[:, :, 1]
+
+    def _grid(self, ask: Ask) -> Tensor:
+        """Where the points lie, as fractions of what is left of the segment: [N], or [R, N] where there are panels."""
+        grid = torch.linspace(0, 1, self.points, dtype=torch.float64, device=ask.now.device)
+        rule = GaussLegendre(max(self.points - 1, 1))
+        counts = count_panels(rule, ask.speeds, ask.right - ask.now)
+        if counts is None:
+            return grid
+        inner = panel_edges(rule, counts)
+        left = torch.cat([torch.zeros_like(inner[:, :1]), inner], 1)[..., None]
+        right = torch.cat([inner, torch.ones_like(inner[:, :1])], 1)[..., None]
+        return (left + (right - left) * torch.sin(grid * torch.pi / 2).square()).flatten(1)
 
 
 def _solve(left: Tensor, right: Tensor, width: Tensor, area: Tensor) -> Tensor:

@@ -23,7 +23,7 @@ from torch import Tensor
 from retrodict.errors import RunawayError
 from retrodict.events.batch import Batch
 from retrodict.missingness.base import Context
-from retrodict.models.quadrature import Pieces, place_nodes
+from retrodict.models.quadrature import Pieces, grade, is_graded, place_nodes
 from retrodict.models.state import take
 from retrodict.models.thinning import categorical
 from retrodict.proposals.base import Proposal
@@ -88,6 +88,7 @@ class SequentialMonteCarlo:
     ) -> None:
         self.observed, self.proposal, self.model = observed, proposal, proposal.model
         self.keys, self.options, self.M = keys, options, options.particles
+        self.exact = self.model.exact_integrals and is_graded(options.integral)  # integrals of λ^p in closed form
         B, device = len(keys), observed.durations.device
         self.stream = torch.arange(B, device=device).repeat_interleave(self.M)
         self.row_keys = particle_keys(keys, self.M)
@@ -202,6 +203,7 @@ class SequentialMonteCarlo:
             at.right,
             p.window[rows],
             varying,
+            self.model.speeds(at.state),
         )
         return (self.options.sampler or Thinning()).step(ask)
 
@@ -216,7 +218,7 @@ class SequentialMonteCarlo:
         pieces = self._pieces(i, at, stop)
         times, weights = place_nodes(self.options.integral, pieces)
         rates = self.proposal.rates(at.state, at.ahead, torch.cat([times, stop[:, None]], 1), at.context)
-        area_p = (rates.model[:, :-1].sum(-1).double() * weights).sum(1)
+        area_p = self.of_p(at, rates, weights, pieces)
         own = (rates.model[:, -1] * rates.missing[:, -1]).gather(1, drawn.type[:, None])[:, 0]
         area_q, log_q = self.of_q(at, drawn, rates, weights, pieces)
         p.log_weights[rows] += area_q - area_p + torch.where(drawn.found, own.double().log() - log_q, 0.0)
@@ -226,11 +228,21 @@ class SequentialMonteCarlo:
         if int(p.counts.max()) > self.options.max_events:
             raise RunawayError(runaway_message(self.options.max_events))
 
+    def of_p(self, at: Place, rates: Rates, weights: Tensor, pieces: Pieces) -> Tensor:
+        """∫ λ^p over the piece, [R], in closed form where the model has one."""
+        if self.exact:
+            return self.model.compensator(at.state, pieces.start, pieces.stop).sum(-1).double()
+        return (rates.model[:, :-1].sum(-1).double() * weights).sum(1)
+
     def of_q(self, at: Place, drawn: Drawn, rates: Rates, weights: Tensor, pieces: Pieces) -> tuple[Tensor, Tensor]:
         """∫ λ^q over the piece and log λ^q of the event at its end, [R] each."""
         if drawn.area is not None and drawn.log_rate is not None:  # of an interpolant, which is what was drawn from
             return drawn.area, drawn.log_rate
-        area = (rates.proposal[:, :-1].sum(-1).double() * weights).sum(1)
+        if self.exact and self.proposal.is_thinned_model:
+            caused = self.model.compensator(at.state, pieces.start, pieces.stop)
+            area = (rates.missing[:, -1] * caused).sum(-1).double()
+        else:
+            area = (rates.proposal[:, :-1].sum(-1).double() * weights).sum(1)
         return area, rates.proposal[:, -1].gather(1, drawn.type[:, None])[:, 0].double().log()
 
     def observe(self, i: int, streams: Tensor) -> None:
@@ -330,4 +342,6 @@ class SequentialMonteCarlo:
         left = self.edges[stream, i - 1] if i else self.observed.begins[stream]
         start, number = self.particles.since[at.rows], self.numbers[stream] + i
         breaks = self.proposal.missingness.breaks(start, stop, at.context)
+        breaks = grade(self.options.integral, self.model.speeds(at.state), start, stop, breaks)
+        breaks = grade(self.options.integral, self.proposal.future_speeds(at.ahead), at.right, left, breaks)
         return Pieces(start, stop, number, left, at.right, self.keys[stream], breaks)

@@ -46,7 +46,9 @@ from retrodict.train.objective import Likelihood, Objective, mean_loss
 from retrodict.train.progress import EpochProgress
 from retrodict.train.run import Run
 
+MOST_EPOCHS = {"model": 2000, "proposal": 200}  # by default
 _MUCH = 2 << 30  # bytes of memory worth a word beforehand
+_BATCH, _STEPS, _EVENTS = 50, 20, 1000  # streams a step; steps an epoch and events a step that are enough
 
 
 def fit(
@@ -55,8 +57,8 @@ def fit(
     dev: StreamSet | None = None,
     *,
     directory: str | os.PathLike[str] | None = None,
-    epochs: int = 200,
-    batch_size: int = 50,
+    epochs: int | None = None,
+    batch_size: int | None = None,
     learning_rate: float | None = None,
     weight_decay: float = 0.0,
     averaging: float = 0.995,
@@ -72,14 +74,15 @@ def fit(
 
     ``model`` is a model, which is trained in place, or a class (``rd.NeuralHawkes``), which is sized for the data, or a
     function that makes a model for the training streams. Without ``dev`` a tenth of ``train`` is set aside. Training
-    stops after ``patience`` epochs without a better dev score, or after ``epochs``, or with the epoch in which
-    ``seconds`` are over. With a ``directory`` everything is kept there and ``resume`` goes on with what it finds;
-    without one nothing is left behind. Further ``options`` are the objective's: for a proposal ``beta``,
-    ``learn_from``, ``redraw``, ``fresh_masks``, ``draws`` (``train/divergence.py``). A model whose maximum can be
-    computed (``Hawkes`` with several scales) takes no epochs: ``solve`` of the model does it. Where nearly all training
-    streams end exactly at an event, a model also learns when streams end (``models/end.py``), once all else is fitted.
+    stops after ``patience`` epochs without a better dev score, or after ``epochs`` (2,000 of a model, 200 of a
+    proposal), or with the epoch in which ``seconds`` are over. ``batch_size`` streams make a step, by default 50, or
+    fewer where streams are long and few. With a ``directory`` everything is kept there and ``resume`` goes on with
+    what it finds; without one nothing is left behind. Further ``options`` are the objective's: for a proposal
+    ``beta``, ``learn_from``, ``redraw``, ``fresh_masks``, ``draws`` (``train/divergence.py``). A model whose maximum
+    can be computed (``Hawkes`` with several scales) takes no epochs: ``solve`` of the model does it. Where nearly all
+    training streams end exactly at an event, a model also learns when streams end (``models/end.py``), after all else.
     """
-    check_settings(epochs=epochs, batch_size=batch_size, patience=patience)
+    check_settings(epochs=epochs or 1, batch_size=batch_size or 1, patience=patience)
     check_training(learning_rate, seconds)
     if not (isinstance(train, StreamSet) and (dev is None or isinstance(dev, StreamSet))):
         raise ModelError("train and dev must be stream sets: build them with rd.StreamSet or rd.read_events.")
@@ -92,6 +95,8 @@ def fit(
         fitted, train = model_for(model, train)
     if isinstance(fitted, Model):
         fitted.end_atom = None  # it is fitted last, by itself
+    capped, epochs = epochs is None, epochs or MOST_EPOCHS["proposal" if isinstance(fitted, Proposal) else "model"]
+    batch_size = batch_size or streams_a_step(train)
     _ask_memory(fitted.model if isinstance(fitted, Proposal) else fitted, train, batch_size)
     rate = fitted.learning_rate if learning_rate is None else learning_rate
     settings = Settings(batch_size, rate, patience, seed, weight_decay, averaging)
@@ -114,8 +119,14 @@ def fit(
         done, converged = 0, isinstance(fitted, Model) and solve(fitted, objective, run, resume, batch_size)
         if not converged:
             how: dict[str, Any] = {"seconds": seconds, "resume": resume, "device": device, "progress": progress}
-            fitting = train_objective(objective, settings, run, epochs=epochs, **how)
+            with fitted.in_training(train) if isinstance(fitted, Model) else contextlib.nullcontext():
+                fitting = train_objective(objective, settings, run, epochs=epochs, **how)
             done, converged = len(fitting.history), fitting.is_done()
+            if capped and done >= epochs and not converged:
+                remedy = f"give epochs={2 * epochs} and the same directory to go on"
+                warnings.warn(
+                    f"training ended after {epochs:,} epochs while dev improved: {remedy}", DataNotice, stacklevel=2
+                )
         if isinstance(fitted, Model):
             fitted.training_record |= learn_end(fitted, train, objective.dev)
         if directory is not None:
@@ -271,6 +282,12 @@ def folder_of_run(directory: str | os.PathLike[str] | None) -> Iterator[Path]:
         folder = Path(directory or stack.enter_context(tempfile.TemporaryDirectory()))
         stack.enter_context(lock_folder(folder))
         yield folder
+
+
+def streams_a_step(train: StreamSet) -> int:
+    """How many streams make a step: 50, or fewer where an epoch then has few steps and each has many events."""
+    fewest = max(len(train) / _STEPS, _EVENTS * len(train) / max(train.num_events, 1))
+    return int(min(_BATCH, max(1, round(fewest))))
 
 
 def check_settings(**counts: int) -> None:

@@ -102,7 +102,9 @@ def draw_like(model: Model, streams: StreamSet, seed: int = 0) -> StreamSet:
     none = np.zeros(0, dtype=np.int64)
     nothing = _with_events(streams, np.zeros(0), none, np.zeros(len(streams) + 1, dtype=np.int64))
     # Every weight is 1, since q is p: one node is enough for an integral of their difference.
-    found = impute(nothing, everything, 1, seed, resample=None, max_events=most, integral=GaussLegendre(1))
+    found = impute(
+        nothing, everything, 1, seed, resample=None, max_events=most, integral=GaussLegendre(1, graded=False)
+    )
     return _with_events(streams, found.event_times, found.event_types, found.offsets)
 
 

@@ -263,6 +263,10 @@ def _settings(proposal: Proposal, options: Options, pieces: Pieces, never_change
         options.max_events,
         nodes.tolist(),
         weights.tolist(),
+        rule.reach if rule.graded else math.inf,
+        rule.ratio,
+        rule.error,
+        rule.graded,
         grid.tolist(),
         antiderivatives.reshape(-1).tolist(),
         missing,
@@ -319,7 +323,8 @@ def _pack_future(proposal: Proposal) -> Any:
     readouts = _arrays(proposal.readout, proposal.start_readout)
     mix, none = proposal.mix, proposal.readout[:0]
     units = (none, none[:, 0], none.t()) if mix is None else (mix.future.weight, mix.past.bias, mix.readout.weight)
-    return _built().FutureWeights(*lstm, *readouts, float(proposal.time_scale), *_arrays(*units))
+    further = _arrays(*units, proposal.future_weight())
+    return _built().FutureWeights(*lstm, *readouts, float(proposal.time_scale), *further)
 
 
 def _arrays(*tensors: Tensor) -> list[NDArray[np.float32]]:
