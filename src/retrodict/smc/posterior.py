@@ -137,9 +137,12 @@ class Posterior:
     ) -> NDArray[np.float64]:
         """Expected number of missing events of a type (any, if None) in [start, end], for each stream, [N].
 
-        Here as in all questions, times of dated streams may be dates.
+        Here as in all questions, times of dated streams may be dates. Where the model knows when streams end, numbers
+        of whole streams are those of ``full``: what the end tells of them, ``lagged`` does not know.
         """
-        return (self.chosen.weights * self._counts(self.chosen, type, start, end)).sum(1)
+        whole = start is None and end is None and "ends" in self.about
+        guesses = self.full if whole else self.chosen
+        return (guesses.weights * self._counts(guesses, type, start, end)).sum(1)
 
     def probability(
         self, type: str | int | None = None, start: Moment | None = None, end: Moment | None = None
