@@ -5,10 +5,12 @@ retrodict demo && python scripts/draw_page.py demo/page.html
 
 from __future__ import annotations
 
+import io
 import shutil
 import sys
 from pathlib import Path
 
+from PIL import Image
 from playwright.sync_api import sync_playwright
 
 PICTURE = Path(__file__).resolve().parents[1] / "docs" / "images" / "page.png"
@@ -23,8 +25,9 @@ def main(page_file: str) -> None:
         page.wait_for_selector("html[data-ready]")
         page.evaluate("window.scrollTo(0, document.getElementById('cost').offsetTop - 10)")
         page.locator("#detail svg .guess").nth(4).hover(force=True)
-        page.screenshot(path=PICTURE)
+        picture = Image.open(io.BytesIO(page.screenshot())).convert("RGB")
         browser.close()
+    picture.quantize(128, method=Image.Quantize.MEDIANCUT, dither=Image.Dither.NONE).save(PICTURE, optimize=True)
 
 
 if __name__ == "__main__":

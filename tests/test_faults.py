@@ -208,7 +208,8 @@ def test_a_folder_that_cannot_be_written():
 
 def start_fit(folder: Path, epochs: int) -> subprocess.Popen[str]:
     rd.write_events(STREAMS, folder / "streams.csv")
-    words = ["fit", "streams.csv", "--model", "hawkes", "--epochs", str(epochs), "--patience", "100000", "-o", "model"]
+    words = ["fit", "streams.csv", "--model", "hawkes", "--scales", "one", "--epochs", str(epochs)]
+    words += ["--patience", "100000", "-o", "model"]
     return subprocess.Popen(
         [sys.executable, "-m", "retrodict", *words],
         cwd=folder,

@@ -21,6 +21,7 @@ COMMANDS = {name: load(name) for name in typer.main.get_command(app).commands}  
 FREE = {
     *("unit", "resume", "title", "tradeoff", "filtering", "sensitivity", "learn_missing", "types", "keep", "help"),
     "access_log",
+    "cut",
 }
 
 

@@ -176,7 +176,7 @@ def test_a_smoother_trained_without_a_mechanism_beats_filtering_for_several():
     model = rd.Hawkes([0.4, 0.02], [[0.0, 0.95], [0.0, 0.0]], 6.0)
     streams = rd.simulate(model, 260, end=8.0, seed=1)
     torch.manual_seed(0)
-    smoother = rd.fit(rd.Smoothing(model, hidden_size=16), streams[:200], streams[200:], epochs=20, progress=False)
+    smoother = rd.fit(rd.Smoothing(model, hidden_size=16), streams[:200], streams[200:], epochs=50, progress=False)
     given = [rd.ByType([1.0, 0.0]), rd.ByType(0.5), rd.Windows([(2.0, 5.0)]) * rd.ByType([0.9, 0.0])]
     for missing in given:
         observed, hidden = missing.censor(streams[200:], seed=2)

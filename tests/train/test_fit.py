@@ -73,7 +73,7 @@ def slow(self, batch, index):
     time.sleep(float(sys.argv[2]))
     return step(self, batch, index)
 TrainingModule.training_step = slow
-settings = dict(epochs=9, batch_size=5, seed=5, learning_rate=0.2, patience=5, averaging=0.5)
+settings = dict(epochs=9, batch_size=5, seed=5, learning_rate=0.8, patience=5, averaging=0.5)
 fit(NeuralHawkes, train, dev, directory=sys.argv[1], progress=False, **settings)
 """
 

@@ -14,7 +14,6 @@ from typing import Any, NamedTuple
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from scipy import linalg, special
 
 from retrodict.events.batch import batches_by_length, make_batch
 from retrodict.events.stream_set import StreamSet
@@ -155,10 +154,10 @@ def minimise(X: Floats, y: NDArray[np.bool_], penalties: Floats, start: Floats) 
 
     w, value = start, loss(start)
     for _ in range(_STEPS):
-        p = special.expit(X @ w)
+        p = 0.5 * (1 + np.tanh(0.5 * (X @ w)))
         slope = X.T @ (p - y) + penalties * w
         curvature = (X.T * (p * (1 - p))) @ X + np.diag(penalties)
-        move = -linalg.solve(curvature, slope, assume_a="pos")
+        move = -np.linalg.solve(curvature, slope)
         gain, share = -float(slope @ move), 1.0
         if gain < _TOLERANCE * len(y):
             break

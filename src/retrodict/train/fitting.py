@@ -82,7 +82,7 @@ def fit(
     can be computed (``Hawkes`` with several scales) takes no epochs: ``solve`` of the model does it. Where nearly all
     training streams end exactly at an event, a model also learns when streams end (``models/end.py``), after all else.
     """
-    check_settings(epochs=epochs or 1, batch_size=batch_size or 1, patience=patience)
+    check_settings(epochs=epochs, batch_size=batch_size, patience=patience)
     check_training(learning_rate, seconds)
     if not (isinstance(train, StreamSet) and (dev is None or isinstance(dev, StreamSet))):
         raise ModelError("train and dev must be stream sets: build them with rd.StreamSet or rd.read_events.")
@@ -290,10 +290,10 @@ def streams_a_step(train: StreamSet) -> int:
     return int(min(_BATCH, max(1, round(fewest))))
 
 
-def check_settings(**counts: int) -> None:
-    """Refuse counts below one."""
+def check_settings(**counts: int | None) -> None:
+    """Refuse counts below one; None stands for a default."""
     for name, value in counts.items():
-        if value < 1:
+        if value is not None and value < 1:
             raise ModelError(f"{name} must be at least 1, but is {value}.")
 
 
