@@ -10,7 +10,6 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import torch
-from scipy import stats
 from torch import Tensor
 
 from retrodict.events.batch import Batch
@@ -54,7 +53,9 @@ def ends_of_observed(observed: StreamSet, proposal: Proposal) -> list[Suspicion]
         return []
     rates = proposal.missingness.on(observed).event_rates(observed)[observed.offsets[1:][at_end] - 1]
     lost = float(rates.mean())  # of events like those that were seen last
-    if stats.binom.sf(seen - 1, filled, 1 - lost) > _CHANCE:
+    from scipy.special import bdtrc  # loaded only where a model has an end atom
+
+    if bdtrc(seen - 1, filled, 1 - lost) > _CHANCE:  # a binomial's chance of as many or more
         return []
     what = (
         f"{seen:,} of {filled:,} streams end exactly at an observed event, though {lost:.0%} of such events go "
