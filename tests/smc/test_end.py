@@ -12,8 +12,6 @@ from scipy import stats
 
 import retrodict as rd
 from retrodict.models.end import EndAtom
-from retrodict.smc.engines import ENGINES
-from retrodict.smc.options import Options
 from tests.checks import weights_are_those_of_the_particles
 from tests.conftest import each_engine, example_model, random_neural_hawkes
 
@@ -184,11 +182,6 @@ def test_streams_that_go_on_have_no_end():
         runs.append([*online.log_evidence(), *online.posterior().expected_count(), *ahead])
     assert runs[0] == runs[1]
     assert model.end_atom is not None
-
-
-def test_engines_that_do_not_know_ends_say_so():
-    proposal = rd.Filtering(with_ends("neural_hawkes", single=True), RATES)
-    assert "when streams end" in ENGINES["triton"].refuses(proposal, Options())
 
 
 def test_notices_follow_what_the_model_knows():

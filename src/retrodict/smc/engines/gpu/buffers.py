@@ -24,6 +24,7 @@ class Tiles:
     read_depth: int = 64
     read_warps: int = 4
     read_stages: int = 3
+    end_rows: int = 16
     back_rows: int = 16
     back_columns: int = 32
     back_depth: int = 64
@@ -56,7 +57,8 @@ class Shape(NamedTuple):
     pieces: int  # of missing rates a stream; 0: rates are constant
     after: int  # parts of the mechanism that look at last triggers
     scheme: int
-    atom: bool
+    atom: bool  # whether first events can be at the start instant
+    ends: int  # numbers of events that the end atom tells apart; 0: there is none
     exact: bool  # two half-precision numbers for each of the LSTM's, not one
     device: torch.device
 
@@ -91,13 +93,14 @@ def make_buffers(shape: Shape, tiles: Tiles) -> dict[str, Any]:
         "copies": whole(2, R),
         "stand": double(R if P else 1),
         "piece": whole(R if P else 1),
+        "ended": whole(R if shape.ends else 1),
         "triggers": double(max(A, 1), R if A else 1),
         # Slots.
         **{name: whole(shape.slots) for name in ("slot_stream", "slot_segment", "slot_open")},
         "slot_evidence": double(shape.slots),
         # Streams.
         "keys": make(B, dtype=torch.int64),
-        **{name: whole(B) for name in ("counts", "order")},
+        **{name: whole(B) for name in ("counts", "order", "ending")},
         **{name: whole(B, S) for name in ("edge_kind", "edge_score")},
         **{name: double(B, S) for name in ("edges", "edge_log", "ess")},
         **{name: whole(B, S, M) for name in ("parents", "step_heads")},
@@ -121,10 +124,14 @@ def make_buffers(shape: Shape, tiles: Tiles) -> dict[str, Any]:
         "mix_past": make(max(W, 1), D, dtype=torch.float16),
         "mix_out": make(KP, max(W, 1), dtype=torch.float16),
         "by_type": make(5, KP),
+        "end_counts": double(max(shape.ends, 1)),
+        "end_types": double(KP),
+        "end_features": make(D),
+        "N": shape.ends,
         "rho": double(shape.types),
         "scores": double(2, shape.types),
         "fractions": rule().to(shape.device),
-        "clock": double(4),
+        "clock": double(5),
         # Lists and counts.
         "counters": whole(4),
         "tally": make(8, dtype=torch.int64),

@@ -34,6 +34,7 @@ COPIES = tl.constexpr(2)  # where the counters lie: 0 and 1 are the rows waiting
 UPDATES = tl.constexpr(3)
 EVENTS, DONE, NEXT, RUNAWAY, STREAMS, LIMIT, HIGHEST = (tl.constexpr(i) for i in range(7))  # where the tally's lie
 _POINT, _WEIGHT, _LEFT, _WIDTH, _NEAR, _RADAU, _SHARE = (tl.constexpr(i) for i in (0, 4, 8, 17, 25, 33, 37))
+CUT, SEEN, MISSING = (tl.constexpr(i) for i in range(3))  # how a stream ends (``smc/ending.py``)
 _LEAST = tl.constexpr(1e-25)  # a rate that is never reached but keeps quotients of rates defined
 _PER_HALF = tl.constexpr(1.9188139)  # one over the distance of the two nodes of a half, in its own width
 _LOG2E, _LN2 = tl.constexpr(1.4426950408889634), tl.constexpr(0.6931471805599453)
@@ -93,9 +94,9 @@ def draw(
     state, last, log_weights, hidden, elapsed, kind, head, events, rounds, slot_stream, slot_segment, slot_open, keys,
     edges, edge_kind, edge_score, edge_log, table, readout, sizes, by_type, fractions, clock, node_time, node_kind,
     node_parent, counters, tally, pending, updates, mix_past, mix_out, stand, piece, breaks, controls, triggers, reach,
-    recent, is_trigger, R, M, S, P, parity,
+    recent, is_trigger, counts, ending, ended, R, M, S, P, parity,
     D: tl.constexpr, KP: tl.constexpr, UNITS: tl.constexpr, BR: tl.constexpr, BD: tl.constexpr, SMOOTH: tl.constexpr,
-    PIECES: tl.constexpr, AFTER: tl.constexpr, EXACT: tl.constexpr,
+    PIECES: tl.constexpr, AFTER: tl.constexpr, ENDS: tl.constexpr, EXACT: tl.constexpr,
 ):  # fmt: skip
     """One round for BR of the waiting rows."""
     first = tl.program_id(0) * BR
@@ -279,6 +280,18 @@ def draw(
         u = uniform(split(key, 2), number).to(tl.float32)
         drawn = tl.minimum(tl.sum((climb <= (u * total)[:, None]).to(tl.int32), 1), top)
         score = tl.load(edge_score + edge)
+        closes = half == HALVES
+        if PIECES:
+            closes = closes & (stop >= right)
+        if ENDS:
+            # The event that ended the stream and went missing is drawn at T, once, as any other is, but for the density
+            # of its time; the segment closes when the LSTM has read it.
+            ends = closes & (tl.load(ending + stream) == MISSING) & (segment == tl.load(counts + stream))
+            ends = ends & (tl.load(ended + row) == 0)
+            tl.store(ended + row, ends.to(tl.int32), mask=on & closes)
+            closes = closes & ~ends
+            hit = hit | ends
+            density = tl.where(ends, tl.load(clock + 3).to(tl.float32), density)  # the evidence is per user's unit
         scored = tl.where(hit, drawn, tl.maximum(score, 0))
         own_sharp = tl.load(by_type + scored) * _LN2
         log_p = log_softplus(_pick(drive, scored, k) * own_sharp) + tl.load(by_type + 4 * KP + scored)
@@ -289,11 +302,11 @@ def draw(
         log_ratio = log_p + log_rho - tl.log(tl.maximum(chance, 1e-37))
         at_edge = tl.load(edge_log + edge) + tl.where(score >= 0, log_p, 0.0).to(tl.float64)
         found = tl.minimum(now + time.to(tl.float64) * tl.load(clock + 3), stop)
+        if ENDS:
+            found = tl.where(ends, right, found)
         new_kind = tl.where(hit, drawn, tl.load(edge_kind + edge))
-        closes = half == HALVES
         moved, elapse = tl.where(hit, found, right), time
         if PIECES:
-            closes = closes & (stop >= right)
             if AFTER > 0:
                 kept = seen_after(row, right, scored, triggers, reach, recent, R, KP, AFTER)
                 at_edge += tl.where(score >= 0, kept, 0.0)

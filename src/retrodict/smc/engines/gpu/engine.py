@@ -17,6 +17,7 @@ from retrodict.models.neural_hawkes import NeuralHawkes
 from retrodict.proposals.base import Proposal
 from retrodict.proposals.filtering import Filtering
 from retrodict.proposals.smoothing import Smoothing
+from retrodict.smc.ending import endings
 from retrodict.smc.options import EIGHT_NODES, Options
 from retrodict.smc.particles import Forest, Result, Trace
 from retrodict.smc.propose import Inversion
@@ -58,8 +59,6 @@ class TritonEngine:
             return f"it takes filtering and smoothing proposals, not {type(proposal).__name__}."
         if isinstance(proposal, Smoothing) and proposal.mixing > _MOST_UNITS:
             return f"it takes at most {_MOST_UNITS:,} mixing units, and this smoother has {proposal.mixing:,}."
-        if model.end_atom is not None:
-            return "it does not know models that say when streams end (an end atom)."
         if of_time(proposal.missingness) is None:
             return (
                 "it takes missing rates that depend on the time and the last trigger, and "
@@ -107,7 +106,7 @@ class TritonEngine:
         from retrodict.smc.engines.gpu.load import Job
 
         inputs = proposal.input_shares(observed) if isinstance(proposal, Smoothing) else None
-        job = Job(observed, proposal, keys, options, pieces, inputs)
+        job = Job(observed, proposal, keys, options, pieces, inputs, endings(observed, proposal, options))
         return self._sweep(job).run(job)
 
     def _streams_at_once(self, proposal: Proposal, segments: int, pieces: Pieces | None, options: Options) -> int:
@@ -149,6 +148,7 @@ class TritonEngine:
             after=len(job.pieces.after) if job.pieces else 0,
             scheme=_SCHEMES.index(job.options.scheme),
             atom=model.start_atom is not None,
+            ends=0 if model.end_atom is None else len(model.end_atom.by_count),
             exact=self.exact,
             device=model.device,
         )

@@ -11,13 +11,15 @@ from torch import Tensor
 
 from retrodict.events.batch import Batch
 from retrodict.missingness.pieces import Pieces
+from retrodict.models.end import EndAtom
 from retrodict.models.neural_hawkes import NeuralHawkes
 from retrodict.proposals.base import Proposal
 from retrodict.proposals.smoothing import Smoothing
+from retrodict.smc.ending import Endings
 from retrodict.smc.engines.gpu import pack
 from retrodict.smc.engines.gpu.arrange import arrange
 from retrodict.smc.engines.gpu.buffers import Shape, Tiles
-from retrodict.smc.engines.gpu.draw import HIGHEST, LIMIT, NEXT, STREAMS
+from retrodict.smc.engines.gpu.draw import HIGHEST, LIMIT, MISSING, NEXT, SEEN, STREAMS
 from retrodict.smc.engines.gpu.launch import launch, recorded
 from retrodict.smc.options import Options
 
@@ -31,6 +33,7 @@ class Job(NamedTuple):
     options: Options
     pieces: Pieces | None  # how missing rates change; None where they are constant
     inputs: Tensor | None  # [B, S, 7 D']: gates' shares of the right-to-left LSTM's inputs, where a table does not do
+    endings: Endings | None  # how streams end; None where the model has no end atom
 
 
 class Loader:
@@ -61,6 +64,10 @@ class Loader:
             if job.inputs is not None:
                 self.back["inputs"][:B, : job.inputs.shape[1]] = pack.pack_shares(job.inputs, shape.back_hidden)
         self._arrange(job.observed, job.keys)
+        if job.endings is not None:
+            b["ended"].zero_()
+            seen, missing = job.endings.seen.any(1).int(), job.endings.missing.int()
+            b["ending"][:B] = SEEN.value * seen + MISSING.value * missing
         if job.pieces is not None:
             kept = pack.log_kept(job.observed, job.pieces, shape.atom)
             b["edge_log"][:B, : kept.shape[1]] += kept
@@ -108,6 +115,8 @@ class Loader:
         self._pack_readout(b, model.readout, D)
         b["by_type"].copy_(pack.pack_types(model, b["rho"], KP))
         b["scores"].copy_(pack.edge_scores(model, b["rho"]))
+        if model.end_atom is not None:
+            self._pack_ends(model.end_atom)
         first = pack.first_states(model, shares)
         b["state"][shape.rows : shape.rows + len(first)] = first
         b["clock"][0], b["clock"][3] = 1 / model.time_scale, model.time_scale
@@ -117,6 +126,13 @@ class Loader:
             assert isinstance(proposal, Smoothing)
             self._pack_future(self.back, proposal)
             b["clock"][2] = 1 / proposal.time_scale
+
+    def _pack_ends(self, atom: EndAtom) -> None:
+        b = self.buffers
+        b["end_counts"].copy_(atom.by_count)
+        b["end_types"][: self.shape.types] = atom.by_type
+        b["end_features"][: len(atom.by_feature)] = atom.by_feature
+        b["clock"][4] = atom.by_time.double() / atom.time_scale.double()
 
     def _pack_future(self, back: dict[str, Any], proposal: Smoothing) -> None:
         """The right-to-left LSTM, and the units in which past and future interact: columns after those of the types."""

@@ -14,6 +14,7 @@ from torch import Tensor
 from retrodict.events.batch import Batch
 from retrodict.missingness.base import Context
 from retrodict.missingness.pieces import Pieces
+from retrodict.models.base import Model
 from retrodict.models.ctlstm import Cells, CellsSince, ContinuousTimeLSTM
 from retrodict.models.neural_hawkes import NeuralHawkes
 from retrodict.models.thinning import categorical
@@ -118,6 +119,15 @@ def log_kept(observed: Batch, pieces: Pieces, has_atom: bool) -> Tensor:
     return torch.where(observed.mask, kept, 0.0)
 
 
+def _not_the_last(model: Model) -> Tensor:
+    """log(1 - π) of an event of each type at the start instant, [K] float64."""
+    assert model.end_atom is not None
+    types = torch.arange(model.num_types, device=model.device)
+    times = torch.zeros(model.num_types, dtype=torch.float64, device=model.device)
+    state = model.update(model.initial((model.num_types,)), types, times)
+    return model.end_atom.log_prob(model.features(state, times), types, times, torch.ones_like(types), False)
+
+
 def draw_starts(
     observed: Batch, proposal: Proposal, cells: Cells | None, keys: Tensor, M: int
 ) -> tuple[Tensor, Tensor]:
@@ -140,6 +150,8 @@ def draw_starts(
     u = uniform(split(row_keys, _START), torch.zeros_like(row_keys))
     outcome = categorical(log_q.exp().repeat_interleave(M, 0), u).view(B, M)
     weight = (log_p - log_q).gather(1, outcome).double()
+    if model.end_atom is not None:
+        weight += F.pad(_not_the_last(model), (1, 0))[outcome]
     some = observed.mask[:, 0] if observed.mask.shape[1] else torch.zeros_like(keys, dtype=torch.bool)
     seen = (some & (edges[:, 0] == 0))[:, None]
     return torch.where(seen, 0, outcome).reshape(-1), torch.where(seen, 0.0, weight).reshape(-1)

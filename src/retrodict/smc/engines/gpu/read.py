@@ -80,12 +80,21 @@ def read(
 
 
 @triton.jit(do_not_specialize=["R", "parity"])
-def copy(state, copies, counters, R, parity, WIDTH: tl.constexpr, BLOCK: tl.constexpr):
-    """Listed rows become copies of others; then the lists of this round are empty."""
+def copy(
+    state, log_weights, copies, counters, R, parity, WIDTH: tl.constexpr, BLOCK: tl.constexpr, ENDS: tl.constexpr
+):  # fmt: skip
+    """Listed rows become copies of others; then the lists of this round are empty.
+
+    Where what was read is weighed by whether it was the last event, copies of particles have that in their weights too.
+    """
     count = tl.load(counters + COPIES)
     for i in range(tl.program_id(0), count, tl.num_programs(0)):
         to = tl.load(copies + i).to(tl.int64) * WIDTH
         source = tl.load(copies + R + i).to(tl.int64) * WIDTH
+        if ENDS:
+            parent = tl.load(copies + R + i)
+            if parent < R:
+                tl.store(log_weights + tl.load(copies + i), tl.load(log_weights + parent))
         for j in range(0, WIDTH, BLOCK):
             at = j + tl.arange(0, BLOCK)
             tl.store(state + to + at, tl.load(state + source + at))

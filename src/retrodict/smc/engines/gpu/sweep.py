@@ -15,6 +15,7 @@ from retrodict.smc.engines.gpu.backward import step_back, tabulate
 from retrodict.smc.engines.gpu.begin import begin
 from retrodict.smc.engines.gpu.buffers import Shape, Tiles, make_back_buffers, make_buffers, make_nodes
 from retrodict.smc.engines.gpu.draw import DONE, EVENTS, RUNAWAY, STREAMS, draw
+from retrodict.smc.engines.gpu.ends import weigh_ends
 from retrodict.smc.engines.gpu.launch import launch, recorded
 from retrodict.smc.engines.gpu.load import Job, Loader
 from retrodict.smc.engines.gpu.meet import meet
@@ -107,15 +108,16 @@ class Sweep:
 
     def _copy(self, parity: int) -> None:
         width = 4 * self.shape.hidden
-        cut = {"parity": parity, "WIDTH": width, "BLOCK": min(width & -width, 1024)}
+        cut = {"parity": parity, "WIDTH": width, "BLOCK": min(width & -width, 1024), "ENDS": self.shape.ends > 0}
         launch(copy, (min(self.shape.rows, _COPIERS),), self.buffers, cut, 4)
 
     def _round(self, parity: int) -> None:
-        """Rows draw, particles meet, the LSTM reads, copies follow."""
+        """Rows draw, particles meet, the LSTM reads, ends are weighed, copies follow."""
         shape, t, b = self.shape, self.tiles, self.buffers
         D, block = shape.hidden, t.particles_at_once(shape.particles)
         cut: dict[str, Any] = {"D": D, "UNITS": shape.units, "BR": t.draw_rows, "BD": min(D, t.draw_depth)}
         cut |= {"parity": parity, "SMOOTH": bool(shape.back_hidden), "EXACT": shape.exact, **self._rates()}
+        cut |= {"ENDS": shape.ends > 0}
         warps = t.warps_to_draw(shape.padded_types, shape.units)
         launch(draw, (triton.cdiv(shape.rows, t.draw_rows),), b, cut, warps)
         cut = {"parity": parity, "SCHEME": shape.scheme, "ATOM": shape.atom, **self._rates()}
@@ -124,6 +126,9 @@ class Sweep:
         cut = {"D": D, "BM": t.read_rows, "BN": t.read_columns, "BK": min(D, t.read_depth)}
         groups = (D // t.read_columns, triton.cdiv(shape.rows, t.read_rows))
         launch(read, groups, b, cut | {"EXACT": shape.exact}, t.read_warps, 2 if shape.exact else t.read_stages)
+        if shape.ends:
+            cut = {"D": D, "BE": t.end_rows, "BD": min(D, t.draw_depth)}
+            launch(weigh_ends, (triton.cdiv(shape.rows, t.end_rows),), b, cut, 1)
         self._copy(parity)
 
     def _record(self) -> Any:
