@@ -193,7 +193,7 @@ def run_page(page: Path, folder: Path) -> Session:
 
 
 def few_to_test(streams: rd.StreamSet, _split: Any = flights_demo.sample_splits) -> Splits:
-    """The splits of the flights sample, with ten test streams; each is imputed as it is among all."""
+    """The splits of the flights sample, with ten test streams: fewer may choose the other ensemble than all do."""
     splits = _split(streams)
     return splits._replace(test=splits.test[:10])
 
