@@ -351,14 +351,7 @@ private:
             proposal[k] *= static_cast<Real>(1 - kept);
             total += proposal[k];
         }
-        double point = row.draws.next() * total, sum = 0;
-        int type = 0, possible = 0;
-        for (int k = 0; k < process_.K; k++) {
-            if (proposal[k] > 0) possible = k;
-            sum += proposal[k];
-            if (point >= sum) type = k + 1;
-        }
-        type = std::min(type, possible);
+        const int type = type_at(proposal, row.draws.next() * total);
         row.log_weight += std::log(total);
         if (future_) row.log_weight += process_.log_rate(type, drives[type]) - process_.log_rate(type, ahead_[type]);
         impute(s, r, s.seen->edges[s.seen->n], type, true);
@@ -505,19 +498,23 @@ private:
         }
     }
 
-    // An event in slot kCandidate, where lambda^p and rho lambda^q were just evaluated: draw its type in proportion to
-    // lambda^q_k and weigh by p / q there; rho is in both.
-    Step take(Row& row, double at) {
-        const Real *model = rates_.data(), *proposal = model + Kp_;
-        const double point = row.draws.next() * total(proposal, Kp_);
+    // The type at which the sum of rates passes a point; the last one that can happen, where rounding leaves it behind.
+    int type_at(const Real* rates, double point) const {
         double sum = 0;
         int type = 0, possible = 0;
         for (int k = 0; k < process_.K; k++) {
-            if (proposal[k] > 0) possible = k;
-            sum += proposal[k];
+            if (rates[k] > 0) possible = k;
+            sum += rates[k];
             if (point >= sum) type = k + 1;
         }
-        type = std::min(type, possible);
+        return std::min(type, possible);
+    }
+
+    // An event in slot kCandidate, where lambda^p and rho lambda^q were just evaluated: draw its type in proportion to
+    // lambda^q_k and weigh by p / q there; rho is in both.
+    Step take(Row& row, double at) {
+        const Real* proposal = rates_.data() + Kp_;
+        const int type = type_at(proposal, row.draws.next() * total(proposal, Kp_));
         if (future_) row.log_weight += process_.log_rate(type, x(kCandidate)[type]) - process_.log_rate(type, ahead_[type]);
         return {true, at, type, kCandidate};
     }

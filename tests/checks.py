@@ -7,6 +7,8 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from numpy.typing import NDArray
+from scipy import stats
 
 import retrodict as rd
 from retrodict.events.batch import make_batch
@@ -29,20 +31,25 @@ def weights_are_those_of_the_particles(
 
 
 def posterior_is_exact(posterior: rd.Posterior, num_types: int, exact: dict[str, Any]) -> None:
-    """Evidence and expected counts by type, in all and by window, over all runs: all within 3.3 standard errors.
+    """Evidence and expected counts by type, in all and by window, over all runs: a t test of each.
 
-    Runs are combined by their evidence, as the ratio of two unbiased estimates.
+    Runs of the full ensemble are combined by their evidence, which is unbiased for any number of particles: weights
+    normalised run by run are not, and the lagged ensemble is not.
     """
-    evidence = np.exp(posterior.log_evidence - exact["log_evidence"])
-    runs = np.sqrt(len(evidence))
-    assert abs(evidence.mean() - 1) < 3.3 * evidence.std() / runs
+    evidence, full = np.exp(posterior.log_evidence - exact["log_evidence"]), posterior.full
+    _mean_is_nought(evidence - 1)
     for k in range(num_types):
-        counts = [(posterior.expected_count(k), exact["E_count"][k])]
-        for (a, b), mean in zip(exact["windows"], exact["E_count_window"][k], strict=True):
-            counts.append((posterior.expected_count(k, a, b), mean))
-        for values, mean in counts:
-            error = evidence * (values - mean)
-            assert abs(error.mean()) <= 3.3 * error.std() / runs + 1e-12
+        windows = [((None, None), exact["E_count"][k])]
+        windows += zip(exact["windows"], exact["E_count_window"][k], strict=True)
+        for (start, end), mean in windows:
+            counts = (full.weights * posterior._counts(full, k, start, end)).sum(1)
+            _mean_is_nought(evidence * (counts - mean))
+
+
+def _mean_is_nought(errors: NDArray[np.float64], level: float = 1e-5) -> None:
+    """A t test; some 500 comparisons at this level raise a false alarm for one seed in 200."""
+    runs = len(errors)
+    assert abs(errors.mean()) <= stats.t.isf(level / 2, runs - 1) * errors.std(ddof=1) / np.sqrt(runs) + 1e-12
 
 
 def gradients_are_those_of_finite_differences(

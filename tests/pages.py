@@ -10,7 +10,7 @@
 
 Pages may need streams, models or files that they only talk about: ``page_setups.py`` makes them. To be quick, training
 is cut to two epochs where a page does not say how many, and imputation to 100 particles; the first example of README,
-whose numbers are shown, has all of them.
+whose numbers are shown, has all of them, for ten of its test streams.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from __future__ import annotations
 import contextlib
 import functools
 import io
+import itertools
 import re
 import shlex
 from dataclasses import dataclass, field
@@ -29,6 +30,8 @@ from typer.testing import CliRunner
 
 import retrodict as rd
 from retrodict.cli import app
+from retrodict.datasets import flights_demo
+from retrodict.events.stream_set import Splits
 from retrodict.smc.engines import ENGINES
 from retrodict.smc.resampling import SCHEMES
 from tests.page_setups import SETUPS
@@ -177,16 +180,22 @@ def run_page(page: Path, folder: Path) -> Session:
         for name in ("fit", "fit_incomplete"):
             quick = functools.partial(getattr(rd, name), progress=False, epochs=QUICK_EPOCHS)
             patch.setattr(rd, name, quick, raising=False)
-        if page.name != "README.md":
-            afford_few(patch)
+        patch.setattr(flights_demo, "sample_splits", few_to_test)
         patch.setattr("retrodict.smc.engines.ENGINES", dict(ENGINES))  # a page may add to them
         patch.setattr("retrodict.smc.resampling.SCHEMES", dict(SCHEMES))
         session.python(SETUPS.get(name_of(page), ""))
-        for block in blocks(page):
-            session.run(block)
-            if block.language == "":
-                afford_few(patch)
+        for block, after in itertools.pairwise([*blocks(page), None]):
+            with pytest.MonkeyPatch.context() as for_block:
+                if page.name != "README.md" or after is None or after.language:
+                    afford_few(for_block)
+                session.run(block)
     return session
+
+
+def few_to_test(streams: rd.StreamSet, _split: Any = flights_demo.sample_splits) -> Splits:
+    """The splits of the flights sample, with ten test streams: fewer may choose the other ensemble than all do."""
+    splits = _split(streams)
+    return splits._replace(test=splits.test[:10])
 
 
 def afford_few(patch: pytest.MonkeyPatch) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import os
 import re
 import shutil
@@ -18,14 +19,18 @@ import pytest
 import retrodict as rd
 from retrodict.cli import app
 from retrodict.datasets.folder import write_splits
-from retrodict.errors import RetrodictError, WriteError
+from retrodict.errors import BusyError, RetrodictError, WriteError
+from retrodict.evaluate import check
 from retrodict.events import atomic
 from retrodict.events.stream_set import Splits
 from retrodict.missingness.spec import write_missing
+from retrodict.report import check_picture
+from retrodict.report.style import Picture, new_picture
 
 MODEL = rd.Hawkes([0.5, 0.3], [[0.3, 0.2], [0.1, 0.2]], 1.5)
 STREAMS = rd.simulate(MODEL, 30, end=5.0, seed=0)
 OBSERVED, HIDDEN = rd.ByType(0.5).censor(STREAMS, seed=1)
+FEW = STREAMS[:8]
 POSTERIOR = rd.impute(OBSERVED, rd.Filtering(MODEL, rd.ByType(0.5)), 5)
 
 
@@ -34,7 +39,9 @@ class Disk:
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.calls, self.fails = 0, 0
+        self.written: list[_File | None] = []  # by each call: the file that a piece was written to
         open_new = atomic.open_new
+        monkeypatch.setattr(Picture, "draw", lambda self, renderer: None)  # blank ones are written just so
         monkeypatch.setattr(atomic, "_sync_folder", lambda path: None)  # after the file is safe, and may fail
         monkeypatch.setattr(atomic, "open_new", lambda path: _File(open_new(self.step(path)), self))
         fsync, replace = os.fsync, os.replace
@@ -47,11 +54,17 @@ class Disk:
         monkeypatch.setattr(os, "fsync", lambda *given: fsync(*self.step(given)))
         monkeypatch.setattr(os, "replace", move)
 
-    def step(self, given: Any) -> Any:
+    def step(self, given: Any, file: _File | None = None) -> Any:
         self.calls += 1
+        self.written.append(file)
         if self.calls == self.fails:
             raise OSError(28, "No space left on device")
         return given
+
+    def ends(self) -> list[int]:
+        """Calls by number, without those that write neither the first nor the last piece of a file."""
+        around = zip([None, *self.written], self.written, [*self.written[1:], None], strict=False)
+        return [n for n, (a, b, c) in enumerate(around, 1) if b is None or not a is b is c]
 
 
 class _File:
@@ -61,7 +74,7 @@ class _File:
         self.file, self.disk = file, disk
 
     def write(self, data: Any) -> Any:
-        return self.file.write(self.disk.step(data))
+        return self.file.write(self.disk.step(data, self))
 
     def flush(self) -> None:
         self.file.flush()
@@ -81,13 +94,13 @@ def command(*arguments: Any) -> None:
 
 
 def fit_by_command(folder: Path) -> None:
-    rd.write_events(STREAMS, folder / "streams.csv")
-    command("fit", folder / "streams.csv", "--model", "poisson", "--epochs", 2, "-o", folder / "model")
+    rd.write_events(FEW, folder / "streams.csv")
+    command("fit", folder / "streams.csv", "--model", "poisson", "--epochs", 1, "-o", folder / "model")
 
 
 def impute_by_command(folder: Path) -> None:
     MODEL.save(folder / "model")
-    rd.write_events(OBSERVED, folder / "in.csv")
+    rd.write_events(OBSERVED[:8], folder / "in.csv")
     command("impute", folder / "model", folder / "in.csv", "-m", 0.5, "--particles", 3, "-o", folder / "out.csv.gz")
 
 
@@ -99,7 +112,7 @@ def evaluate_by_command(folder: Path) -> None:
 
 def check_by_command(folder: Path) -> None:
     MODEL.save(folder / "model")
-    rd.write_events(STREAMS, folder / "in.csv")
+    rd.write_events(FEW, folder / "in.csv")
     where = ("-o", folder / "check.json", "--picture", folder / "check.png")
     command("check", folder / "model", folder / "in.csv", "-m", 0.5, "--particles", 3, *where)
 
@@ -126,11 +139,13 @@ JOBS: dict[str, Callable[[Path], object]] = {
     "a fit": lambda folder: rd.fit(rd.Poisson, STREAMS, epochs=2, directory=folder / "fit", progress=False),
     "a learned mechanism": learn,
     "a data set": data_set,
+}  # fmt: skip
+COMMANDS: dict[str, Callable[[Path], object]] = {  # which write what jobs write, one after the other
     "fit": fit_by_command,
     "impute": impute_by_command,
     "evaluate": evaluate_by_command,
     "check": check_by_command,
-}  # fmt: skip
+}
 
 
 def contents(folder: Path) -> dict[str, bytes]:
@@ -144,11 +159,27 @@ def contents(folder: Path) -> dict[str, bytes]:
 @pytest.mark.parametrize("name", JOBS)
 def test_a_full_disk_at_every_write_call_in_turn(name, tmp_path, monkeypatch):
     disk = Disk(monkeypatch)
+    nothing_is_lost(JOBS[name], tmp_path, disk, lambda: list(range(1, disk.calls + 1)))
+
+
+@pytest.mark.filterwarnings("ignore::retrodict.errors.DataNotice")
+@pytest.mark.parametrize("name", COMMANDS)
+def test_a_full_disk_at_both_ends_of_every_file_of_a_command(name, tmp_path, monkeypatch):
+    disk = Disk(monkeypatch)
+    if name == "check":  # what is written is the point: it is computed once, and nothing is drawn
+        found = functools.cache(lambda run=check.check: run(rd.Filtering(MODEL, rd.ByType(0.5)), FEW, particles=3))
+        monkeypatch.setattr(check, "check", lambda *_, **options: found())
+        monkeypatch.setattr(check_picture, "draw_check", lambda told: new_picture(1, 1))
+    nothing_is_lost(COMMANDS[name], tmp_path, disk, disk.ends)
+
+
+def nothing_is_lost(job: Callable[[Path], object], tmp_path: Path, disk: Disk, ends: Callable[[], list[int]]) -> None:
+    """Run a job, then again with the disk full at each of its ``ends``, and once more with space."""
     (tmp_path / "good").mkdir()
-    JOBS[name](tmp_path / "good")
-    calls, expected, whole = disk.calls, contents(tmp_path / "good"), set(disk.whole)
-    assert calls >= 3
-    for number in range(1, calls + 1):
+    job(tmp_path / "good")
+    numbers, expected, whole = ends(), contents(tmp_path / "good"), set(disk.whole)
+    assert len(numbers) >= 3
+    for number in numbers:
         folder = tmp_path / str(number)
         shutil.copytree(tmp_path / "good", folder)
         for fit in (folder / "fit", folder / "model", folder / "learned"):
@@ -157,7 +188,7 @@ def test_a_full_disk_at_every_write_call_in_turn(name, tmp_path, monkeypatch):
         before = contents(folder)
         disk.calls, disk.fails = 0, number
         try:
-            JOBS[name](folder)
+            job(folder)
         except WriteError as error:
             assert "No space left on device" in str(error)  # noqa: PT017
         else:
@@ -168,7 +199,7 @@ def test_a_full_disk_at_every_write_call_in_turn(name, tmp_path, monkeypatch):
         for file, data in after.items():  # whole files, old or new, or of a round in between
             known = data in (before.get(file), expected.get(file))
             assert known or (Path(file).name, data) in whole, (number, file)
-        JOBS[name](folder)
+        job(folder)
         assert contents(folder) == expected, number
 
 
@@ -206,17 +237,15 @@ def test_a_folder_that_cannot_be_written():
         rd.fit(rd.Poisson, STREAMS, epochs=2, directory="/proc/retrodict", progress=False)
 
 
-def start_fit(folder: Path, epochs: int) -> subprocess.Popen[str]:
+def words_of_fit(folder: Path) -> list[str]:
+    words = ["fit", str(folder / "streams.csv"), "--model", "hawkes", "--scales", "one", "--epochs", "100000"]
+    return [*words, "--patience", "100000", "-o", str(folder / "model")]
+
+
+def start_fit(folder: Path) -> subprocess.Popen[str]:
     rd.write_events(STREAMS, folder / "streams.csv")
-    words = ["fit", "streams.csv", "--model", "hawkes", "--scales", "one", "--epochs", str(epochs)]
-    words += ["--patience", "100000", "-o", "model"]
-    return subprocess.Popen(
-        [sys.executable, "-m", "retrodict", *words],
-        cwd=folder,
-        stderr=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        text=True,
-    )
+    words = [sys.executable, "-m", "retrodict", *words_of_fit(folder)]
+    return subprocess.Popen(words, stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
 
 
 def wait_for_epoch(process: subprocess.Popen[str]) -> None:
@@ -229,16 +258,14 @@ def wait_for_epoch(process: subprocess.Popen[str]) -> None:
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 def test_a_signal_ends_a_fit_in_words_and_a_second_writer_is_told_of_the_first(number, tmp_path):
-    with start_fit(tmp_path, 100_000) as process:
+    with start_fit(tmp_path) as process:
         wait_for_epoch(process)
-        other = start_fit(tmp_path, 100_000)
-        _, message = other.communicate(timeout=60)
-        assert other.returncode == 2
-        assert f"is in use by process {process.pid} on " in message.replace("\n", " ")
+        with pytest.raises(BusyError, match=f"is in use by process {process.pid} on "):
+            command(*words_of_fit(tmp_path))
         process.send_signal(number)
         _, message = process.communicate(timeout=60)
     assert process.returncode == 130
-    kept = r"interrupted: model keeps (\d+) whole epochs: run the same command again to go on"
+    kept = r"interrupted: .*model keeps (\d+) whole epochs: run the same command again to go on"
     found = re.search(kept, message)
     assert found is not None
     assert int(found[1]) >= 2

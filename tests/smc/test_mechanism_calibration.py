@@ -56,7 +56,8 @@ def p_values(
         torch.nn.init.normal_(proposal.readout, std=0.3)
         if trained:
             fit(proposal, drawn[:100], drawn[100:120], epochs=trained, progress=False)
-    posterior = impute(observed, proposal, 100, 23, ess_threshold=0.7, missing=taken_for or mechanism)
+    particles = 50 if trained else 100  # the truth is one more draw with any number that is enough
+    posterior = impute(observed, proposal, particles, 23, ess_threshold=0.7, missing=taken_for or mechanism)
     by_rate = _ranks_of_log_prob(mechanism, posterior, observed, missing)
     # Ranks are those of times since the start.
     shifted = [

@@ -8,8 +8,11 @@ import torch
 
 import retrodict as rd
 from retrodict.proposals.smoothing import Mixing
+from retrodict.smc import sampler
 from retrodict.smc.engines import ENGINES
 from retrodict.smc.options import Options
+from retrodict.smc.propose import Ask
+from retrodict.smc.sampler import SequentialMonteCarlo
 from tests.checks import posterior_is_exact
 from tests.conftest import each_engine, random_neural_hawkes, random_state_space
 from tests.smc.test_exact import CASES, golden_case
@@ -90,11 +93,27 @@ def test_a_bound_that_is_too_low_is_noticed(case, monkeypatch):
 @pytest.mark.parametrize("sampler", ["thinning", "inversion"])
 @pytest.mark.parametrize("name", CASES)
 def test_hawkes_posteriors_are_the_exact_ones(name, sampler, engine):
-    """Evidence and expected counts by type and window over 24 runs, all within 3.3 standard errors."""
-    model, mechanism, observed, exact = golden_case(name)
+    """Evidence and expected counts by type and window, over 96 runs of 100 particles."""
+    model, mechanism, observed, exact = golden_case(name, runs=96)
     proposal = random_mixing(model, mechanism, std=0.2)
-    posterior = rd.impute(observed, proposal, particles=400, seed=8, sampler=sampler, engine=engine)
+    posterior = rd.impute(observed, proposal, particles=100, seed=5, sampler=sampler, engine=engine)
     posterior_is_exact(posterior, model.num_types, exact)
+
+
+@pytest.mark.parametrize("fault", ["drawn", "weighed"])
+def test_rates_that_are_a_tenth_too_high_are_noticed(fault, monkeypatch):
+    """The test above can fail: draw from, or weigh by, 1.1 times the rates."""
+    if fault == "drawn":
+        monkeypatch.setattr(
+            sampler,
+            "Ask",
+            lambda rates, bound, *more: Ask(lambda t: 1.1 * rates(t), lambda a, b: 1.1 * bound(a, b), *more),
+        )
+    else:
+        of_p = SequentialMonteCarlo.of_p
+        monkeypatch.setattr(SequentialMonteCarlo, "of_p", lambda *given: 1.1 * of_p(*given))
+    with pytest.raises(AssertionError):
+        test_hawkes_posteriors_are_the_exact_ones(CASES[0], "thinning", "torch")
 
 
 def test_no_engine_refuses_to_mix(monkeypatch):

@@ -13,7 +13,7 @@ from rich.table import Table
 
 from retrodict.cli import common
 from retrodict.cli.kept_check import KEPT, keep_check
-from retrodict.cli.proposal import Missing, Name, choose_proposal
+from retrodict.cli.proposal import Blind, Missing, Name, choose_proposal
 from retrodict.errors import RetrodictError, SuspicionNotice, WriteError
 from retrodict.events.atomic import check_writable
 from retrodict.events.stream_set import StreamSet
@@ -51,9 +51,7 @@ def check(
             "those of the middle one). By default a quarter of, once and four times half a gap."
         ),
     ] = None,
-    filtering: Annotated[
-        bool, typer.Option("--filtering", help="Do not look ahead, even if there is a smoother.")
-    ] = False,
+    filtering: Blind = False,
     seconds: Annotated[float | None, typer.Option(help="Impute no more streams after this time.", min=0.0)] = None,
     output: Annotated[Path | None, typer.Option("--output", "-o", help="Also write everything as JSON.")] = None,
     picture: Annotated[Path | None, typer.Option(help="Also draw it: .png, .pdf or .svg.")] = None,

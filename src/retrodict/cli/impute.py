@@ -15,7 +15,7 @@ from retrodict.cli.decode import Cost, Output, price_of, write_answer
 from retrodict.cli.draws import beside, keep_decoded
 from retrodict.cli.impute_chunks import Choices, Chunking, impute_chunks, name_impossible, read_or_chunk, refuse_whole
 from retrodict.cli.kept_check import repeat_verdict
-from retrodict.cli.proposal import Missing, Name, choose_proposal
+from retrodict.cli.proposal import Blind, Missing, Name, choose_proposal
 from retrodict.cli.rates import show_sensitivity
 from retrodict.cli.report import check_page, write_page
 from retrodict.cli.truth import truth_of
@@ -48,9 +48,7 @@ def impute(
         ),
     ] = None,
     cost: Cost = None,
-    filtering: Annotated[
-        bool, typer.Option("--filtering", help="Do not look ahead, even if there is a smoother.")
-    ] = False,
+    filtering: Blind = False,
     resample: Annotated[
         str, typer.Option(help="systematic, stratified, residual, multinomial or none.", rich_help_panel=_SAMPLING)
     ] = "systematic",

@@ -17,11 +17,12 @@ from retrodict.models.base import Model
 from retrodict.models.model_folder import load_model
 from retrodict.proposals import Filtering, Proposal
 from retrodict.proposals.proposal_folder import load_proposal
-from retrodict.proposals.smoothers import Kept, smoothers_of, type_names
+from retrodict.proposals.smoothers import KeptSmoother, smoothers_of, type_names
 
 _MISSING = "Missing rates or a YAML file; by default what the only smoother was trained for."
 Missing = Annotated[list[str] | None, typer.Option("--missing", "-m", help=_MISSING)]
 Name = Annotated[str | None, typer.Option(help="Name of the smoother to use, where there are several.")]
+Blind = Annotated[bool, typer.Option("--filtering", help="Do not look ahead, even if there is a smoother.")]
 
 
 def choose_proposal(
@@ -63,7 +64,7 @@ def _say(text: str) -> None:
     common.err.print(f"proposal: {text}", soft_wrap=True, highlight=False, markup=False)
 
 
-def _named(smoothers: Sequence[Kept], name: str, folder: Path) -> Kept:
+def _named(smoothers: Sequence[KeptSmoother], name: str, folder: Path) -> KeptSmoother:
     """The smoother of this name, if it can be used."""
     found = next((kept for kept in smoothers if kept.name == name), None)
     if found is None:
@@ -74,7 +75,7 @@ def _named(smoothers: Sequence[Kept], name: str, folder: Path) -> Kept:
     return found
 
 
-def _fitting(smoothers: Sequence[Kept], wanted: Missingness | None, folder: Path) -> Kept | None:
+def _fitting(smoothers: Sequence[KeptSmoother], wanted: Missingness | None, folder: Path) -> KeptSmoother | None:
     """The one smoother that is for the mechanism, or the only one there is, or one for any; None if there is none."""
     good = [kept for kept in smoothers if kept.problem is None]
     fits = [kept for kept in good if not kept.is_for_any and (wanted is None or kept.is_for(wanted))]
@@ -94,14 +95,14 @@ def _fitting(smoothers: Sequence[Kept], wanted: Missingness | None, folder: Path
     )
 
 
-def _say_what(kept: Kept) -> str:
+def _say_what(kept: KeptSmoother) -> str:
     return (
         f"the smoother in {kept.path} is for whatever goes missing: say what does with --missing, such as --missing "
         "pick-up=0.5."
     )
 
 
-def _why_none(smoothers: Sequence[Kept], wanted: Missingness, folder: Path) -> str:
+def _why_none(smoothers: Sequence[KeptSmoother], wanted: Missingness, folder: Path) -> str:
     """Why no smoother is used, and what could be done."""
     for kept in smoothers:
         if kept.is_for(wanted):

@@ -26,7 +26,7 @@ SMOOTHER, SMOOTHERS, MISSING = "smoother", "smoothers", "missing.yaml"
 
 
 @dataclass(frozen=True)
-class Kept:
+class KeptSmoother:
     """A smoother in a model's folder: what it is for, and why it cannot be used, if so."""
 
     name: str
@@ -50,13 +50,13 @@ def type_names(model: Model) -> tuple[str, ...]:
     return model.types or tuple(str(k) for k in range(model.num_types))
 
 
-def smoothers_of(folder: Path, model: Model) -> list[Kept]:
+def smoothers_of(folder: Path, model: Model) -> list[KeptSmoother]:
     """All smoothers in the folder of a model, the first one first."""
     others = sorted(path for path in (folder / SMOOTHERS).glob("*") if path.is_dir())
     return [kept for path in (folder / SMOOTHER, *others) if (kept := _look(path, model)) is not None]
 
 
-def _look(path: Path, model: Model) -> Kept | None:
+def _look(path: Path, model: Model) -> KeptSmoother | None:
     try:
         if (path / PROPOSAL_FILES.json).exists():
             about, _ = read_about(path)
@@ -70,13 +70,13 @@ def _look(path: Path, model: Model) -> Kept | None:
         else:
             return None
     except (RetrodictError, *WRONG) as error:
-        return Kept(path.name, path, None, str(error)[:500])
+        return KeptSmoother(path.name, path, None, str(error)[:500])
     if digest != model.digest():
         problem = (
             f"it was trained for another model than the one that is in the folder now: train it again with 'retrodict "
             f"smoother', or delete {path}"
         )
-    return Kept(path.name, path, missing, problem, digest != model.digest())
+    return KeptSmoother(path.name, path, missing, problem, digest != model.digest())
 
 
 def _bind(missing: Missingness, model: Model) -> Missingness | None:

@@ -23,7 +23,7 @@ from retrodict.models.model_folder import load_model
 from retrodict.models.simulate import simulate
 from retrodict.proposals import Filtering, Proposal
 from retrodict.proposals.proposal_folder import load_proposal
-from retrodict.proposals.smoothers import Kept, smoothers_of, type_names
+from retrodict.proposals.smoothers import KeptSmoother, smoothers_of, type_names
 from retrodict.serve.limits import RefusalError, ServeLimits, too_much
 from retrodict.serve.tasks import USUAL
 from retrodict.smc.engines import place
@@ -41,7 +41,7 @@ class Served:
         self.name, self.model = name, load_model(folder)
         self.digest, self.types = self.model.digest(), type_names(self.model)
         usable = [kept for kept in smoothers_of(folder, self.model) if kept.problem is None and kept.missing]
-        self.smoothers: list[tuple[Kept, Proposal]] = []
+        self.smoothers: list[tuple[KeptSmoother, Proposal]] = []
         for kept in usable:
             proposal = place(load_proposal(kept.path), device, "auto", USUAL)
             self.smoothers.append((kept, proposal))
@@ -115,14 +115,14 @@ class Served:
             )
         return proposal if wanted is None else proposal.given(wanted)
 
-    def _named(self, name: str) -> tuple[Kept, Proposal]:
+    def _named(self, name: str) -> tuple[KeptSmoother, Proposal]:
         for kept, proposal in self.smoothers:
             if kept.name == name:
                 return kept, proposal
         there = ", ".join(kept.name for kept, _ in self.smoothers) or "none"
         raise ModelError(f"the model has no smoother {name[:80]!r}; there is {there}.")
 
-    def _fitting(self, wanted: Missingness | None) -> tuple[Kept, Proposal] | None:
+    def _fitting(self, wanted: Missingness | None) -> tuple[KeptSmoother, Proposal] | None:
         fits = [s for s in self.smoothers if not s[0].is_for_any and (wanted is None or s[0].is_for(wanted))]
         fits = fits or [s for s in self.smoothers if s[0].is_for_any][:1]
         if len(fits) > 1:

@@ -35,7 +35,7 @@ _RUNS = 1_000  # at once
 
 
 @dataclass
-class Run:
+class OnlineRun:
     """One run, and how it was asked for."""
 
     name: str
@@ -50,7 +50,7 @@ class Runs:
 
     def __init__(self, models: Models, limits: ServeLimits, folder: Path | None) -> None:
         self.models, self.limits, self.folder = models, limits, folder
-        self._runs: dict[str, Run] = {}
+        self._runs: dict[str, OnlineRun] = {}
         self._lock = threading.Lock()
         if folder is not None:
             make_folder(folder)
@@ -142,12 +142,12 @@ class Runs:
             shutil.rmtree(self.folder / name, ignore_errors=True)
         return b""
 
-    def _find(self, name: str) -> Run:
+    def _find(self, name: str) -> OnlineRun:
         if name not in self._runs:
             raise RefusalError(404, "run", f"there is no run {name[:80]!r}. Create it first.")
         return self._runs[name]
 
-    def _make(self, name: str, asked: OnlineRequest, saved: Path | None) -> Run:
+    def _make(self, name: str, asked: OnlineRequest, saved: Path | None) -> OnlineRun:
         """A run as it was asked for, empty or as it was saved."""
         served = self.models.find(asked.model)
         try:
@@ -160,9 +160,9 @@ class Runs:
         else:
             most = self.limits.missing
             online = Online(proposal, asked.lag, asked.particles, asked.seed, axis=axis, max_events=most)
-        return Run(name, asked, online, float(served.rates.sum()))
+        return OnlineRun(name, asked, online, float(served.rates.sum()))
 
-    def _load(self, path: Path) -> Run:
+    def _load(self, path: Path) -> OnlineRun:
         """A run that was kept; one that cannot be used ends the start of the server, in words."""
         try:
             asked = OnlineRequest.model_validate(read_json(path / _ASKED))
@@ -175,7 +175,7 @@ class Runs:
                 f"this online run cannot be gone on with: {error}"[:500], file=path, remedy=remedy
             ) from None
 
-    def _save(self, run: Run) -> None:
+    def _save(self, run: OnlineRun) -> None:
         if self.folder is None or run.is_closed:
             return
         try:
@@ -184,7 +184,7 @@ class Runs:
             log.exception("a run cannot be kept")
             raise
 
-    def _about(self, run: Run) -> dict[str, Any]:
+    def _about(self, run: OnlineRun) -> dict[str, Any]:
         online = run.online
         return {
             "name": run.name,
@@ -196,7 +196,7 @@ class Runs:
             "now": {str(name): online.now(name) for name in online.names},
         }
 
-    def _check_feed(self, run: Run, asked: FeedRequest) -> None:
+    def _check_feed(self, run: OnlineRun, asked: FeedRequest) -> None:
         """Refuse what is too much, before any of it is done."""
         most, online = self.limits, run.online
         count = sum(len(pairs) for pairs in asked.events.values())
@@ -217,7 +217,7 @@ class Runs:
         if work > most.work:
             raise too_much("events x particles", work, most.work, "feed fewer at a time")
 
-    def _check_ask(self, run: Run, names: list[Any], asked: AskRequest) -> None:
+    def _check_ask(self, run: OnlineRun, names: list[Any], asked: AskRequest) -> None:
         most, online = self.limits, run.online
         if len(asked.questions) > most.questions:
             raise too_much("questions in a request", len(asked.questions), most.questions, "ask fewer at a time")

@@ -93,7 +93,7 @@ class Expected(BaseModel):
     expected: list[list[float]]
 
 
-class Ahead(BaseModel):
+class ForecastAnswer(BaseModel):
     """The next stretch: all events to come, and those of them that will be observed."""
 
     types: list[str]
@@ -109,4 +109,4 @@ class AskAnswer(BaseModel):
     log_evidence: list[float | None]
     answers: list[Answer]
     imputed: Annotated[list[dict[str, Any]], WithJsonSchema({"type": "array", "items": STREAM})] | None = None
-    forecast: Ahead | None = None
+    forecast: ForecastAnswer | None = None

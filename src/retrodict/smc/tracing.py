@@ -38,7 +38,7 @@ class Traced(NamedTuple):
     diagnostics: Diagnostics
 
 
-class Run(NamedTuple):
+class EngineRun(NamedTuple):
     """What an engine ran: B streams, ``which`` [B] of the set, on I islands each."""
 
     which: NDArray[np.int64]  # [B]
@@ -55,7 +55,7 @@ class Tracing:
         self.observed, self.islands = observed, islands
         self.log_evidence = np.zeros(len(observed))
         self._traced: list[Future[Traced]] = []
-        self._last: Run | None = None
+        self._last: EngineRun | None = None
         self._order: list[NDArray[np.int64]] = []
         self._drawn: dict[int, tuple[NDArray[np.float64], NDArray[np.int64]]] = {}
         self._uniforms = np.random.default_rng(0).random(min(FIRST, len(observed)))
@@ -71,7 +71,7 @@ class Tracing:
 
     def add(self, index: NDArray[np.int64], result: Result, keys: Tensor, is_last: bool) -> None:
         """What an engine drew for the streams at ``index`` [B], with ``keys`` [B I]."""
-        run = Run(index, result.on_host(), keys.cpu(), self.observed.starts[index], self.islands)
+        run = EngineRun(index, result.on_host(), keys.cpu(), self.observed.starts[index], self.islands)
         self.log_evidence[index] = log_mean(run.result.log_evidence.view(len(index), self.islands)).numpy()
         self._order.append(index)
         self._draw(run)
@@ -102,7 +102,7 @@ class Tracing:
         events = np.concatenate([np.empty(0), *times]), np.concatenate([np.empty(0, np.int64), *types])
         return StreamSet.trusted(*events, offsets, o.starts, o.ends, o.ids, o.types, axis=o.axis)
 
-    def _draw(self, run: Run) -> None:
+    def _draw(self, run: EngineRun) -> None:
         """Draw one guess of those of the first streams that were run."""
         few, islands = np.flatnonzero(run.which < FIRST), run.islands
         if not len(few):
@@ -119,7 +119,7 @@ class Tracing:
 
 
 @torch.no_grad()
-def trace_run(run: Run) -> Traced:
+def trace_run(run: EngineRun) -> Traced:
     """What the islands of B streams drew, in the order of the set."""
     from retrodict.smc.genealogy import trace_back  # loads Numba
 

@@ -31,7 +31,7 @@ from retrodict.smc.particles import Particles
 from retrodict.smc.posterior import Posterior
 from retrodict.smc.resampling import log_mean
 from retrodict.smc.sampler import particle_keys
-from retrodict.smc.tracing import Run, Traced, trace_run
+from retrodict.smc.tracing import EngineRun, Traced, trace_run
 
 if TYPE_CHECKING:
     from retrodict.smc.online.online import Online
@@ -52,7 +52,7 @@ def look_back(online: Online, lines: dict[Name, Line]) -> Posterior:
         result = went.result.on_host()
         log_evidence[group] = log_mean(result.log_evidence.view(len(group), online.islands)).numpy()
         starts = np.array([line.start for line in some.values()], dtype=np.float64)
-        run = Run(np.arange(len(group)), result, keys.cpu(), starts, online.islands)
+        run = EngineRun(np.arange(len(group)), result, keys.cpu(), starts, online.islands)
         parts.append(_cut(trace_run(run), list(some.values()), online.lag))
     order = np.argsort(np.concatenate(groups))
     full, lagged = (join([getattr(part, name) for part in parts], order) for name in ("full", "lagged"))
