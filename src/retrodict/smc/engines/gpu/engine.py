@@ -60,6 +60,8 @@ class TritonEngine:
             return f"it takes at most {_MOST_UNITS:,} mixing units, and this smoother has {proposal.mixing:,}."
         if model.end_atom is not None:
             return "it does not know models that say when streams end (an end atom)."
+        if model.calendar is not None:
+            return "it does not know models with a calendar."
         if of_time(proposal.missingness) is None:
             return (
                 "it takes missing rates that depend on the time and the last trigger, and "
