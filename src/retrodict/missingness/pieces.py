@@ -155,6 +155,7 @@ def _parts(mechanism: Missingness) -> tuple[Missingness, ...]:
 def _cut(timed: Missingness, batch: Batch) -> tuple[Tensor, Tensor, Tensor]:
     """Breaks [B, P+1], control points [B, P, 4, K], and which breaks are the mechanism's own [B, P]."""
     starts, ids, ends = batch.starts.cpu().double(), batch.ids.cpu(), batch.durations.cpu().double()
+    begins = batch.begins.cpu().double()  # what lies before is not asked for
     whole = Context(starts, ids, None, ends)
     if timed.is_constant:
         return _one_piece(timed, whole, ends)
@@ -169,7 +170,7 @@ def _cut(timed: Missingness, batch: Batch) -> tuple[Tensor, Tensor, Tensor]:
     done = []
     while True:
         control, error = _fit(timed, left, right, Context(starts[stream], ids[stream], None, ends[stream]))
-        good = (error <= _TOLERANCE) | (right - left <= _LEAST * ends[stream])
+        good = (error <= _TOLERANCE) | (right - left <= _LEAST * ends[stream]) | (right <= begins[stream])
         done.append([x[good] for x in (stream, left, right, control, own)])
         if bool(good.all()):
             break

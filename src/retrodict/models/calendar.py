@@ -85,11 +85,21 @@ class Calendar(nn.Module):
         known = Covariates.empty(covariates, steps) if covariates else None
         return cls(num_types, day, week, covariates=known, **further)
 
+    def in_words(self) -> str:
+        """What it looks at, for people."""
+        parts = [f"{n} harmonics of a {what}" for n, what in ((self.day, "day"), (self.week, "week")) if n]
+        names = () if self.covariates is None else self.covariates.names
+        return ", ".join([*parts, *names]) + f" ({self.zone or 'no time zone'})"
+
     def check_weights(self) -> None:
         """Refuse log factors that cannot be worked with."""
         most = float(self.weights.detach().abs().sum(1).max()) if len(self.weights) else 0.0
         if not most <= MOST_LOG:
             raise ModelError(f"the calendar's weights add up to {most:.3g}, and at most {MOST_LOG:g} can be. Fit again.")
+
+    def held_back(self) -> Tensor:
+        """What the penalty takes off the log-likelihood of all training streams."""
+        return 0.5 * self.penalty * self.weights[:, 1:].square().sum()
 
     @property
     def scale(self) -> float:
@@ -115,6 +125,19 @@ class Calendar(nn.Module):
         if self.covariates is None:
             return waves
         return torch.cat([waves, self.covariates.at(second / DAY)], -1)
+
+    def cells(self, t: Tensor, start: Tensor, count: int) -> Tensor:
+        """In which of ``count`` cells of the week times [...] lie, and beyond these after which covariates: [...]."""
+        second = (start + t) * self.scale
+        cell = torch.floor(torch.remainder(self._local(second), WEEK) * (count / WEEK)).long().clamp(max=count - 1)
+        return cell if self.covariates is None else cell + count * self.covariates.row(second / DAY)
+
+    def cell_features(self, cells: Tensor, count: int) -> Tensor:
+        """φ in the middle of such cells [C], [C, J] float64."""
+        waves = self._waves((cells % count + 0.5) * (WEEK / count))
+        if self.covariates is None:
+            return waves
+        return torch.cat([waves, self.covariates.of_rows(cells // count)], -1)
 
     def log_factor(self, t: Tensor, start: Tensor) -> Tensor:
         """c_k(t), [..., K] float64."""

@@ -65,17 +65,20 @@ class Covariates(nn.Module):
 
     def at(self, day: Tensor) -> Tensor:
         """The numbers at times [...] in days since 1970, [..., C] float64."""
-        padded = torch.cat([torch.zeros_like(self.values[:1]), self.values]).double()
-        return padded[self._row(day)]
+        return self.of_rows(self.row(day))
+
+    def of_rows(self, rows: Tensor) -> Tensor:
+        """The numbers after so many rows [...] have begun, [..., C] float64."""
+        return torch.cat([torch.zeros_like(self.values[:1]), self.values]).double()[rows]
 
     def most(self, weights: Tensor, start: Tensor, stop: Tensor) -> Tensor:
         """The most of their sum with weights [K, C] over [start, stop] [...], [..., K]."""
         sums = torch.cat([torch.zeros_like(weights[:, :1]).t(), self.values.double() @ weights.t()])
-        return RangeMax(sums).over(self._row(start), self._row(stop))
+        return RangeMax(sums).over(self.row(start), self.row(stop))
 
     def within(self, start: Tensor, stop: Tensor) -> Tensor | None:
         """When rows begin inside (start, stop) [...], [..., J], filled up with ``stop``; None where none do."""
-        first, last = self._row(start), torch.searchsorted(self.days.double(), stop.contiguous())
+        first, last = self.row(start), torch.searchsorted(self.days.double(), stop.contiguous())
         count = int((last - first).max()) if first.numel() else 0
         if count <= 0:
             return None
@@ -83,6 +86,6 @@ class Covariates(nn.Module):
         days = self.days.double()[place.clamp(max=len(self.days) - 1)]
         return torch.where(place < last[..., None], days, stop[..., None])
 
-    def _row(self, day: Tensor) -> Tensor:
-        """How many rows have begun at times [...]."""
+    def row(self, day: Tensor) -> Tensor:
+        """How many rows have begun at times [...], in days since 1970."""
         return torch.searchsorted(self.days.double(), day.contiguous(), right=True)

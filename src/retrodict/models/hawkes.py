@@ -29,6 +29,7 @@ from retrodict.models.quadrature import Integral, Speeds
 
 _CHUNK = 64
 _PAIRS = 1 << 24  # numbers of all pairs of a chunk, for each stream and type
+_TURNS = 2  # of a calendar and what is excited
 _LEAST = 1e-9  # events caused: logarithms of parameters stay finite, so that gradients can go on from them
 
 
@@ -231,7 +232,18 @@ class Hawkes(Model):
         """
         if not self.many:
             return None
-        fit: Fit = fit_excitation(train, dev, self.decay.detach().double().cpu().numpy(), self.start_atom is not None)
+        record = self._solve(train, dev)
+        if self.calendar is not None:  # in turn with what is excited
+            from retrodict.models.calendar_fit import improve_calendar
+
+            for _ in range(_TURNS):
+                improve_calendar(self, train, dev)
+                record = self._solve(train, dev)
+        return record
+
+    def _solve(self, train: StreamSet, dev: StreamSet) -> dict[str, Any]:
+        decays = self.decay.detach().double().cpu().numpy()
+        fit: Fit = fit_excitation(train, dev, decays, self.start_atom is not None, self.calendar)
         with torch.no_grad():
             self.log_base.copy_(torch.from_numpy(fit.base).log())
             self.log_excitation.copy_(torch.from_numpy(fit.excitation).clamp(min=_LEAST).log())

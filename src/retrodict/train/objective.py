@@ -106,7 +106,11 @@ class Likelihood(Objective):
     def loss(self, batch: Batch, training: bool) -> tuple[Tensor, Tensor]:
         """-log p summed over streams."""
         integral = self.integral if training else self.dev_integral
-        return -self.model.batch_log_likelihood(batch, integral).sum(), batch.mask.sum()
+        loss = -self.model.batch_log_likelihood(batch, integral).sum()
+        if training and self.model.calendar is not None:
+            share = len(batch.durations) / max(len(self.train), 1)
+            loss = loss + share * self.model.calendar.held_back()
+        return loss, batch.mask.sum()
 
 
 def add_streams(digest: hashlib.blake2b, streams: StreamSet, *names: str) -> None:

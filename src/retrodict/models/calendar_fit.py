@@ -1,0 +1,177 @@
+"""Learn a calendar: given what the past says, the log-likelihood is concave in its weights, and apart for each type.
+
+For type k it is Σ_i w · φ(t_i) - ∫ f_k(t) exp(w · φ(t)) dt - κ/2 Σ_j w_j² over its events and all of the time; Newton
+steps find its maximum. The constant has next to no penalty. How strong κ is, and whether weeks are told apart as days are,
+is chosen on dev. For a Poisson process f_k is a number, which gives the first calendar of any model; models that are
+fitted by gradient steps go on from there, and others are fitted in turn with it.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from retrodict.errors import DataError
+from retrodict.events.batch import batches_by_length, make_batch
+from retrodict.events.stream_set import StreamSet
+from retrodict.events.time_axis import SECONDS
+from retrodict.models.base import Model
+from retrodict.models.calendar import Calendar
+from retrodict.models.calendar_terms import gap_edges, gap_nodes
+from retrodict.models.covariates import DAY, Covariates
+from retrodict.models.poisson import Poisson
+from retrodict.models.quadrature import GaussLegendre
+from retrodict.models.state import take
+
+Floats = NDArray[np.float64]
+
+PENALTIES = (1.0, 10.0, 100.0)  # to choose from on dev
+HARMONICS = ((3, 0), (4, 3))  # of a day and of a week
+FEWEST_DAYS, FEWEST_WEEKS = 3.0, 3.0  # that training streams reach over, for days and weeks to be told apart
+CELLS = 2016  # of a week
+_LEVEL = 1e-3  # the penalty of the constant, for types that never happen
+_MOST = 1 << 21  # gaps that are looked at; of more streams some are left out
+_AT_ONCE = 8192  # gaps of one batch
+_STEPS, _TOLERANCE = 50, 1e-7  # Newton steps at most; nats per event that are left to gain
+_RULE = GaussLegendre(4)
+
+
+class Times(NamedTuple):
+    """All that the likelihood needs to know of streams, in C cells of five minutes of the week between covariates.
+
+    ``own`` [K, J] sums up φ over the events of each type, ``counts`` [K] are their numbers, ``nodes`` [C, J] is φ in the
+    middle of each cell, and ``rates`` [C, K] the integral of f_k over all time that falls into it.
+    """
+
+    own: Floats
+    counts: Floats
+    nodes: Floats
+    rates: Floats
+
+
+def days_of(streams: StreamSet) -> float:
+    """Over how many days dated streams reach in all; 0 where they have no dates."""
+    if not streams.axis.is_calendar or not len(streams):
+        return 0.0
+    reach = float(streams.ends.max() - streams.starts.min())
+    return reach * SECONDS[streams.axis.unit or "day"] / DAY
+
+
+def first_calendar(
+    model: Model, train: StreamSet, dev: StreamSet, covariates: Any = None
+) -> tuple[Calendar | None, dict[str, Any]]:
+    """The calendar of a Poisson process that is best on dev, None where there had better be none, and what to record.
+
+    ``covariates`` is a table of what is known in advance (``models/covariates.py``).
+    """
+    days = days_of(train)
+    known = None if covariates is None else Covariates.from_table(covariates, train.axis.timezone)
+    if train.axis.unit not in SECONDS or not train.axis.is_calendar:
+        remedy = "read streams from a table with dates, or leave the calendar out"
+        raise DataError("a calendar needs streams with dates", remedy=remedy)
+    kinds = [pair for pair in HARMONICS if days >= FEWEST_DAYS and (not pair[1] or days >= 7 * FEWEST_WEEKS)]
+    if known is not None:
+        kinds = kinds or [(0, 0)]
+    flat = Poisson.from_streams(train).to(torch.float64)
+    best, top = None, 0.0
+    for day, week in kinds:
+        flat.calendar = Calendar(
+            model.num_types, day, week, unit=str(train.axis.unit), zone=train.axis.timezone, covariates=known
+        ).double()
+        gain = improve_calendar(flat, train, dev, PENALTIES)
+        if gain > top:
+            best, top = flat.calendar, gain
+    record = {"poisson_dev_gain_per_event": top}
+    if best is None:
+        return None, {"calendar": record}
+    best = best.to(model.device, model.dtype)
+    return best, {"calendar": {**best.config(), **record}}
+
+
+def improve_calendar(
+    model: Model, train: StreamSet, dev: StreamSet, penalties: tuple[float, ...] | None = None
+) -> float:
+    """Give the model's calendar the weights that are best for what the model says of the past.
+
+    ``penalties`` are tried on dev; by default that of the calendar is kept. Returns what the calendar gains on dev
+    against none, in nats per event.
+    """
+    calendar = model.calendar
+    assert calendar is not None
+    known, new = _times(model, train), _times(model, dev)
+    weights = calendar.weights.detach().double().cpu().numpy()
+    best, top = weights, -np.inf
+    for penalty in sorted(penalties or (calendar.penalty,), reverse=True):
+        weights = np.stack([_maximise(known, k, penalty, weights[k]) for k in range(model.num_types)])
+        score = _score(new, weights)
+        if score > top:
+            best, top, calendar.penalty = weights, score, penalty
+    with torch.no_grad():
+        calendar.weights.copy_(torch.as_tensor(best))
+    return (top - _score(new, 0 * best)) / max(float(new.counts.sum()), 1.0)
+
+
+@torch.no_grad()
+def _times(model: Model, streams: StreamSet) -> Times:
+    """Events and integrals of the streams, or of as many as are worth looking at."""
+    calendar = model.calendar
+    assert calendar is not None
+    streams = _some(streams)
+    rows = max(1, _AT_ONCE // (int(streams.lengths.max(initial=0)) + 1))
+    own, counts = torch.zeros(calendar.weights.shape, dtype=torch.float64), torch.zeros(model.num_types).double()
+    steps = 0 if calendar.covariates is None else len(calendar.covariates.days)
+    sums = torch.zeros((steps + 1) * CELLS, model.num_types, dtype=torch.float64)
+    for index in batches_by_length(streams.lengths, rows):
+        batch = make_batch(streams, index, dtype=model.dtype, device=model.device)
+        scored = batch.mask & (batch.times > 0) if model.start_atom is not None else batch.mask
+        when, types = batch.starts[:, None].expand_as(batch.times)[scored], batch.types[scored].cpu()
+        own.index_add_(0, types, calendar.features(batch.times[scored], when).cpu())
+        counts += torch.bincount(types, minlength=model.num_types)
+        states, (start, stop, origin) = model.gap_states(batch), gap_edges(batch)
+        for some, times, weights in gap_nodes(model, states, start, stop, origin, _RULE):
+            rates = model.activate(model.gap_drives(take(states, some), times)).double() * weights[..., None]
+            cells = calendar.cells(times, origin[some, None], CELLS)
+            sums.index_add_(0, cells.flatten().cpu(), rates.flatten(0, 1).cpu())
+    used = sums.any(1).nonzero()[:, 0]
+    found = (own, counts, calendar.cell_features(used, CELLS), sums[used])
+    return Times(*(tensor.numpy() for tensor in found))
+
+
+def _some(streams: StreamSet) -> StreamSet:
+    """The streams, or a random subset by their ids of a bounded size."""
+    share = _MOST / max(streams.num_events + len(streams), 1)
+    if share >= 1:
+        return streams
+    order = np.argsort(streams.id_keys, kind="stable")
+    return streams[np.sort(order[: max(1, int(share * len(streams)))])]
+
+
+def _score(times: Times, weights: Floats) -> float:
+    """The log-likelihood up to what does not depend on the weights [K, J]."""
+    return float((times.own * weights).sum() - (times.rates * np.exp(times.nodes @ weights.T)).sum())
+
+
+def _maximise(times: Times, k: int, penalty: float, start: Floats) -> Floats:
+    """The best weights [J] of a type, by Newton steps that are halved if need be."""
+    own, held, nodes, rates = times.own[k], np.full(len(start), penalty), times.nodes, times.rates[:, k]
+    held[0] = _LEVEL
+
+    def gain(w: Floats) -> float:
+        with np.errstate(over="ignore"):
+            return float(own @ w - rates @ np.exp(nodes @ w) - 0.5 * held @ w**2)
+
+    w, value = start.copy(), gain(start)
+    for _ in range(_STEPS):
+        mass = rates * np.exp(nodes @ w)
+        slope = own - nodes.T @ mass - held * w
+        move = np.linalg.solve((nodes.T * mass) @ nodes + np.diag(held), slope)
+        promise, share = float(slope @ move), 1.0
+        if promise < _TOLERANCE * max(own[0], 1.0):
+            break
+        while not (new := gain(w + share * move)) > value + 1e-4 * share * promise and share > 1e-6:
+            share /= 2
+        w, value = w + share * move, new
+    return w
