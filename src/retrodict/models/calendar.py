@@ -204,9 +204,13 @@ class Calendar(nn.Module):
         parts = [torch.ones_like(local)[..., None]]
         for count, period in ((self.day, DAY), (self.week, WEEK)):
             if count:
-                number = torch.arange(1, count + 1, device=local.device, dtype=torch.float64)
-                angle = (torch.remainder(local, period) * (2 * math.pi / period))[..., None] * number
-                parts += [angle.cos(), angle.sin()]
+                angle = torch.remainder(local, period) * (2 * math.pi / period)
+                first = torch.complex(angle.cos(), angle.sin())
+                powers = [first]
+                while len(powers) < count:
+                    powers.append(powers[-1] * first)  # of e^{i angle}: one cosine and one sine for all harmonics
+                whole = torch.stack(powers, -1)
+                parts += [whole.real, whole.imag]
         return torch.cat(parts, -1)
 
     def _table(self) -> RangeMax:
