@@ -71,7 +71,9 @@ def test_nodes_follow_the_calendar(nodes, error):
     origin = at("2024-03-07T09:00").expand(200)
     found = []
     for count in (nodes, 60):
-        points, weights = cut_at(GaussLegendre(count).nodes((), start), start, stop, calendar.breaks(start, stop, origin))
+        points, weights = cut_at(
+            GaussLegendre(count).nodes((), start), start, stop, calendar.breaks(start, stop, origin)
+        )
         rates = calendar.factor(stop[:, None] * points, origin[:, None]).detach()
         found.append((rates * (stop[:, None] * weights)[..., None]).sum(1))
     assert ((found[0] - found[1]).abs() / found[1]).max() < error

@@ -17,7 +17,9 @@ def simulate(
     number: Annotated[int, typer.Option("--number", "-n", help="How many streams.", min=0)] = 100,
     end: Annotated[float | None, typer.Option(help="Simulate on [0, END], in the model's unit of time.")] = None,
     events: Annotated[int | None, typer.Option(help="Stop each stream after this number of events.", min=0)] = None,
-    start: Annotated[str | None, typer.Option(help="The date at which streams start, for a model with a calendar.")] = None,
+    start: Annotated[
+        str | None, typer.Option(help="The date at which streams start, for a model with a calendar.")
+    ] = None,
     max_events: Annotated[int, typer.Option(help="The most events that a stream may have.", min=1)] = 1_000_000,
     seed: common.Seed = 0,
 ) -> None:

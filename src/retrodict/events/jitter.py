@@ -17,7 +17,7 @@ def spread(streams: StreamSet, step: float | None = None, seed: int = 0) -> Stre
     """The streams with times moved by up to half a ``step`` either way, at random, in their order.
 
     Without a ``step`` it is the one that nearly all times are multiples of; streams without such a lattice stay as they
-    are. Events exactly at the start or the end of their stream stay there. A stream's draws depend on its id alone.
+    are. A first event exactly at the start of its stream, and a last one at its end, stay. A stream's draws depend on its id alone.
     """
     if step is None:
         found = lattice_of(streams)
@@ -28,9 +28,13 @@ def spread(streams: StreamSet, step: float | None = None, seed: int = 0) -> Stre
     times, lengths, owner = streams.event_times.copy(), streams.lengths, streams.stream_of_event
     draws = np.concatenate([np.random.default_rng(int(key)).random(n) for key, n in zip(keys, lengths, strict=True)])
     low, high = streams.starts[owner], streams.ends[owner]
-    inside = (times > low) & (times < high)
+    some = lengths > 0
+    first, last = streams.offsets[:-1][some], streams.offsets[1:][some] - 1
+    stays = np.zeros(len(times), dtype=bool)
+    stays[first] = times[first] == low[first]
+    stays[last] |= times[last] == high[last]
     # Within the stream, and at most half of a cell: cells stay in their order.
     left, right = np.maximum(times - step / 2, low), np.minimum(times + step / 2, high)
-    times = np.where(inside, left + (right - left) * draws, times)
+    times = np.where(stays, times, left + (right - left) * draws)
     order = np.lexsort((times, owner))
     return streams.replace(event_times=times[order])  # types keep the order that events had

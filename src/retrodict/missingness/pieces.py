@@ -36,7 +36,9 @@ class Recent(NamedTuple):
 class Season(Protocol):
     """What multiplies intensities at all times, whatever happened before (a model's calendar)."""
 
-    stretch: float  # over which length of time the nodes of one panel follow it
+    @property
+    def stretch(self) -> float:
+        """Over which length of time the nodes of one panel follow it."""
 
     def factor(self, t: Tensor, start: Tensor) -> Tensor:
         """The factor of each type at t [...] since ``start`` [...], [..., K]."""

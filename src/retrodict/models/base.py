@@ -346,8 +346,8 @@ class Model(nn.Module, ABC):
             raise ModelError(f"expected a stream set, not a {type(streams).__name__}. Build one with rd.StreamSet.")
         if self.calendar is not None and not streams.axis.is_calendar:
             raise ModelError(
-                "the model knows hours and days, and these streams have no dates. Read them from a table with dates, or "
-                "fit a model without a calendar (calendar=False, --no-calendar)."
+                "the model knows hours and days, and these streams have no dates. Read them from a table with dates, "
+                "or fit a model without a calendar (calendar=False, --no-calendar)."
             )
         if self.time_unit is not None and streams.axis.unit is not None:
             streams = streams.with_unit(self.time_unit)

@@ -95,7 +95,9 @@ class Calendar(nn.Module):
         """Refuse log factors that cannot be worked with."""
         most = float(self.weights.detach().abs().sum(1).max()) if len(self.weights) else 0.0
         if not most <= MOST_LOG:
-            raise ModelError(f"the calendar's weights add up to {most:.3g}, and at most {MOST_LOG:g} can be. Fit again.")
+            raise ModelError(
+                f"the calendar's weights add up to {most:.3g}, and at most {MOST_LOG:g} can be. Fit again."
+            )
 
     def held_back(self) -> Tensor:
         """What the penalty takes off the log-likelihood of all training streams."""

@@ -1,7 +1,7 @@
 """Learn a calendar: given what the past says, the log-likelihood is concave in its weights, and apart for each type.
 
 For type k it is Σ_i w · φ(t_i) - ∫ f_k(t) exp(w · φ(t)) dt - κ/2 Σ_j w_j² over its events and all of the time; Newton
-steps find its maximum. The constant has next to no penalty. How strong κ is, and whether weeks are told apart as days are,
+steps find its maximum. The constant has next to no penalty. How strong κ is, and whether there are weeks beside days,
 is chosen on dev. For a Poisson process f_k is a number, which gives the first calendar of any model; models that are
 fitted by gradient steps go on from there, and others are fitted in turn with it.
 """
@@ -42,8 +42,8 @@ _RULE = GaussLegendre(4)
 class Times(NamedTuple):
     """All that the likelihood needs to know of streams, in C cells of five minutes of the week between covariates.
 
-    ``own`` [K, J] sums up φ over the events of each type, ``counts`` [K] are their numbers, ``nodes`` [C, J] is φ in the
-    middle of each cell, and ``rates`` [C, K] the integral of f_k over all time that falls into it.
+    ``own`` [K, J] sums up φ over the events of each type, ``counts`` [K] are their numbers, ``nodes`` [C, J] is φ in
+    the middle of each cell, and ``rates`` [C, K] the integral of f_k over all time that falls into it.
     """
 
     own: Floats

@@ -77,4 +77,3 @@ def gap_nodes(
             length = (b - a)[:, None]
             found.append((rows, a[:, None] + length * positions, (length * weights).expand(len(rows), -1)))
     return found
-

@@ -66,7 +66,7 @@ class History:
             self.time: Any = float(streams.durations.sum())
             left = np.repeat(streams.ends, streams.lengths) - streams.event_times
             caused = [np.bincount(self.types, -np.expm1(-decay * left), minlength=K) for decay in decays]
-            self.caused = np.concatenate(caused)
+            self.caused: Floats = np.concatenate(caused).astype(np.float64)
         else:
             self.time, self.caused = seasonal_areas(streams, before, decays, calendar)
         self.scored = np.ones(N, dtype=bool)

@@ -16,9 +16,7 @@ _AT_ONCE = 20_000  # gaps
 
 
 @torch.no_grad()
-def seasonal_areas(
-    streams: StreamSet, before: Floats, decays: Floats, calendar: Calendar
-) -> tuple[Floats, Floats]:
+def seasonal_areas(streams: StreamSet, before: Floats, decays: Floats, calendar: Calendar) -> tuple[Floats, Floats]:
     """∫ g_k over all streams, [K], and what an event of each source and scale causes there in all, [R K, K].
 
     ``before`` [N, R, K] is what unit jumps of earlier events add just before each event.

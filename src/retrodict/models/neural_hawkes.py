@@ -161,7 +161,7 @@ class NeuralHawkes(SoftplusModel):
 
     def gap_states(self, batch: Batch) -> CellsSince:
         """From one scan, [B (L+1), ...]."""
-        cells = (field.transpose(0, 1).flatten(0, 1) for field in self._scan(batch)[0])
+        cells = Cells(*(field.transpose(0, 1).flatten(0, 1) for field in self._scan(batch)[0]))
         return CellsSince(*cells, torch.cat([batch.begins[:, None], batch.times], 1).flatten())
 
     def gap_drives(self, states: CellsSince, times: Tensor) -> Tensor:

@@ -57,8 +57,8 @@ def simulate(
 
     ``end`` and ``num_events`` are one value or one per stream. With ``num_events`` a stream ends at its last
     event (or at ``end``, if that comes first). Streams of a model with an end atom end by themselves, at an event:
-    neither needs to be given, and both only cut short. ``start`` gives streams dates: one, or one per stream, from which
-    ``end`` then counts; a model with a calendar needs it. With ``history`` the streams go on from the end of each
+    neither needs to be given, and both only cut short. ``start`` gives streams dates: one, or one per stream, from
+    which ``end`` then counts; a model with a calendar needs it. With ``history`` the streams go on from the end of each
     given stream to ``end`` (a time on the history's own axis) and only the new events are returned, under
     the same ids; an end atom then speaks of the new events alone. A stream that would exceed ``max_events`` raises a
     RunawayError: nothing is cut silently.
@@ -109,9 +109,7 @@ def simulate(
     return streams if history is None or given.axis.unit is None else streams.with_unit(given.axis.unit)
 
 
-def _origins(
-    model: Model, count: int, start: Any, history: StreamSet | None
-) -> tuple[NDArray[np.float64], TimeAxis]:
+def _origins(model: Model, count: int, start: Any, history: StreamSet | None) -> tuple[NDArray[np.float64], TimeAxis]:
     """When streams start [count], on which axis."""
     if history is not None:
         return history.starts, history.axis
@@ -169,8 +167,8 @@ def simulate_batch(
     """Events of R rows after ``begin`` until ``stop``, since the start of each, given the model's states [R, ...].
 
     ``watch`` is called with events as they are drawn, at most one of each row at a time, and the states before them.
-    ``ends`` says which rows end with one; without it they go on. ``starts`` [R] are when rows started, since 1970, which
-    a model with a calendar needs.
+    ``ends`` says which rows end with one; without it they go on. ``starts`` [R] are when rows started, since 1970,
+    which a model with a calendar needs.
     """
     device = model.device
     now = torch.as_tensor(begin.copy(), device=device)

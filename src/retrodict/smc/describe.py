@@ -14,7 +14,7 @@ from retrodict.proposals.base import Proposal
 
 
 def describe_run(proposal: Proposal, engine: str, seed: int, resample: str | None) -> dict[str, Any]:
-    """Model, mechanism, proposal, engine, seed and versions; and whether the model knows when streams end, and a calendar."""
+    """Model, mechanism, proposal, engine, seed and versions; what the model knows of ends and hours."""
     model = proposal.model
     return {
         "model": f"{model.kind}, {model.digest()[:16]}",

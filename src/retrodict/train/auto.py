@@ -2,7 +2,7 @@
 
 Poisson and Hawkes processes are fitted in seconds. Neural ones are each given a trial, and the best of them on dev is
 trained to its end; then the best of all is kept. Dated streams have each of them with a calendar too, where that helps
-a Poisson process on dev. Models are compared on dev streams whose times are spread within their cells, if these are on a
+a quick one on dev. Models are compared on dev streams whose times are spread within their cells, if they are on a
 lattice (``events/jitter.py``), and without what ends of streams add.
 """
 
@@ -83,9 +83,9 @@ def fit_auto(
     """The best model of complete ``train`` streams on ``dev``, of Poisson, Hawkes, state-space and neural Hawkes.
 
     ``seconds`` is the time for all of it: half for trials of the neural models, the rest for the best of these. Without
-    it a trial takes 20 seconds, and training goes on until dev no longer improves. ``calendar=False`` tries none. With a
-    ``directory`` each candidate has a folder in it, and the same call goes on. ``say`` is called with each score. Further
-    settings are those of ``rd.fit``. ``training_record["candidates"]`` of the model has the scores.
+    it a trial takes 20 seconds, and training goes on until dev no longer improves. ``calendar=False`` tries none. With
+    a ``directory`` each candidate has a folder in it, and the same call goes on. ``say`` is called with each score.
+    Further settings are those of ``rd.fit``. ``training_record["candidates"]`` of the model has the scores.
     """
     began = time.monotonic()
     warn_of(train, skip=("ends", "same number") if is_to_learn(train) else ())
@@ -131,8 +131,8 @@ class _Scores:
             known = read_json(self.file)
             if known.get("identity") != self.identity:
                 raise ModelError(
-                    f"{folder} holds the models of other streams or settings. Choose another folder, repeat the call as it "
-                    "was, or start anew (resume=False, --restart)."
+                    f"{folder} holds the models of other streams or settings. Choose another folder, repeat the call "
+                    "as it was, or start anew (resume=False, --restart)."
                 )
             self.found = {row["name"]: Score(**row) for row in known["scores"]}
 

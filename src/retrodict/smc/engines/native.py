@@ -237,10 +237,10 @@ def _rates(observed: Batch, proposal: Proposal, pieces: Pieces, never_change: bo
     for part in pieces.after:
         start = start * (1 - part.late)
     some = slice(0, 0) if never_change else slice(None)
-    log_seen, season = torch.log1p(-seen), ()
+    log_seen, season = torch.log1p(-seen), list[Tensor]()
     if calendar is not None and pieces.factors is not None:
         log_seen = log_seen + _log_factors(observed, calendar, proposal.model.start_atom is not None)
-        season = pieces.factors, calendar.factor(observed.durations, observed.starts).detach()
+        season = [pieces.factors, calendar.factor(observed.durations, observed.starts).detach()]
     tensors = (log_seen, 1 - start, end, pieces.breaks, pieces.rates[:, some], pieces.bends[:, some], *season)
     arrays = [tensor.contiguous().numpy() for tensor in tensors]
     return _built().Rates(*arrays, *[None] * (8 - len(arrays)))
