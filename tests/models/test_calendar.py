@@ -14,7 +14,8 @@ import retrodict as rd
 from retrodict.evaluate.goodness import goodness
 from retrodict.events.batch import make_batch
 from retrodict.models.calendar import Calendar
-from retrodict.models.calendar_fit import first_calendar, improve_calendar
+from retrodict.models.calendar_first import first_calendar
+from retrodict.models.calendar_fit import improve_calendar
 from retrodict.models.covariates import Covariates
 from retrodict.models.hawkes_season import seasonal_areas
 from tests.calendars import NIGHT, a_calendar, a_seasonal_model, some_covariates

@@ -17,7 +17,8 @@ def spread(streams: StreamSet, step: float | None = None, seed: int = 0) -> Stre
     """The streams with times moved by up to half a ``step`` either way, at random, in their order.
 
     Without a ``step`` it is the one that nearly all times are multiples of; streams without such a lattice stay as they
-    are. A first event exactly at the start of its stream, and a last one at its end, stay. A stream's draws depend on its id alone.
+    are. A first event exactly at the start of its stream, and a last one at its end, stay. A stream's draws depend on
+    its id alone.
     """
     if step is None:
         found = lattice_of(streams)

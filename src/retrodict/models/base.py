@@ -192,7 +192,7 @@ class Model(nn.Module, ABC):
 
     def scored_terms(self, batch: Batch, integral: Integral | None = None) -> Terms:
         """``terms``, with the calendar where the model has one."""
-        return self.terms(batch, integral) if self.calendar is None else calendar_terms(self, batch, integral)
+        return self.terms(batch, integral) if self.calendar is None else Terms(*calendar_terms(self, batch, integral))
 
     @abstractmethod
     def config(self) -> dict[str, Any]:

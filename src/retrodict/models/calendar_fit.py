@@ -2,35 +2,27 @@
 
 For type k it is Σ_i w · φ(t_i) - ∫ f_k(t) exp(w · φ(t)) dt - κ/2 Σ_j w_j² over its events and all of the time; Newton
 steps find its maximum. The constant has next to no penalty. How strong κ is, and whether there are weeks beside days,
-is chosen on dev. For a Poisson process f_k is a number, which gives the first calendar of any model; models that are
-fitted by gradient steps go on from there, and others are fitted in turn with it.
+is chosen on dev. Models that are fitted by gradient steps go on from the calendar of a Poisson process
+(``calendar_first.py``); others are fitted in turn with theirs.
 """
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from retrodict.errors import DataError
 from retrodict.events.batch import batches_by_length, make_batch
 from retrodict.events.stream_set import StreamSet
-from retrodict.events.time_axis import SECONDS
 from retrodict.models.base import Model
-from retrodict.models.calendar import Calendar
 from retrodict.models.calendar_terms import gap_edges, gap_nodes
-from retrodict.models.covariates import DAY, Covariates
-from retrodict.models.poisson import Poisson
 from retrodict.models.quadrature import GaussLegendre
 from retrodict.models.state import take
 
 Floats = NDArray[np.float64]
 
-PENALTIES = (1.0, 10.0, 100.0)  # to choose from on dev
-HARMONICS = ((3, 0), (4, 3))  # of a day and of a week
-FEWEST_DAYS, FEWEST_WEEKS = 3.0, 3.0  # that training streams reach over, for days and weeks to be told apart
 CELLS = 2016  # of a week
 _LEVEL = 1e-3  # the penalty of the constant, for types that never happen
 _MOST = 1 << 21  # gaps that are looked at; of more streams some are left out
@@ -50,45 +42,6 @@ class Times(NamedTuple):
     counts: Floats
     nodes: Floats
     rates: Floats
-
-
-def days_of(streams: StreamSet) -> float:
-    """Over how many days dated streams reach in all; 0 where they have no dates."""
-    if not streams.axis.is_calendar or not len(streams):
-        return 0.0
-    reach = float(streams.ends.max() - streams.starts.min())
-    return reach * SECONDS[streams.axis.unit or "day"] / DAY
-
-
-def first_calendar(
-    model: Model, train: StreamSet, dev: StreamSet, covariates: Any = None
-) -> tuple[Calendar | None, dict[str, Any]]:
-    """The calendar of a Poisson process that is best on dev, None where there had better be none, and what to record.
-
-    ``covariates`` is a table of what is known in advance (``models/covariates.py``).
-    """
-    days = days_of(train)
-    known = None if covariates is None else Covariates.from_table(covariates, train.axis.timezone)
-    if train.axis.unit not in SECONDS or not train.axis.is_calendar:
-        remedy = "read streams from a table with dates, or leave the calendar out"
-        raise DataError("a calendar needs streams with dates", remedy=remedy)
-    kinds = [pair for pair in HARMONICS if days >= FEWEST_DAYS and (not pair[1] or days >= 7 * FEWEST_WEEKS)]
-    if known is not None:
-        kinds = kinds or [(0, 0)]
-    flat = Poisson.from_streams(train).to(torch.float64)
-    best, top = None, 0.0
-    for day, week in kinds:
-        flat.calendar = Calendar(
-            model.num_types, day, week, unit=str(train.axis.unit), zone=train.axis.timezone, covariates=known
-        ).double()
-        gain = improve_calendar(flat, train, dev, PENALTIES)
-        if gain > top:
-            best, top = flat.calendar, gain
-    record = {"poisson_dev_gain_per_event": top}
-    if best is None:
-        return None, {"calendar": record}
-    best = best.to(model.device, model.dtype)
-    return best, {"calendar": {**best.config(), **record}}
 
 
 def improve_calendar(

@@ -16,13 +16,11 @@ from retrodict.models.quadrature import GaussLegendre, Integral, cut_at, grade, 
 from retrodict.models.state import take
 
 if TYPE_CHECKING:
-    from retrodict.models.base import Model, Terms
+    from retrodict.models.base import Model
 
 
-def calendar_terms(model: Model, batch: Batch, integral: Integral | None = None) -> Terms:
-    """log λ of each event and ∫ Σ_k λ_k over each gap, as ``Model.terms`` gives them."""
-    from retrodict.models.base import Terms
-
+def calendar_terms(model: Model, batch: Batch, integral: Integral | None = None) -> tuple[Tensor, Tensor]:
+    """log λ of each event [B, L] and ∫ Σ_k λ_k over each gap [B, L+1], as ``Model.terms`` gives them."""
     assert model.calendar is not None
     B, L = batch.types.shape
     states = model.gap_states(batch)
@@ -33,7 +31,7 @@ def calendar_terms(model: Model, batch: Batch, integral: Integral | None = None)
     drives = model.drive(take(states, events), at).gather(-1, types[:, None])[:, 0]
     season = model.calendar.log_factor(at, origin[events]).gather(-1, types[:, None])[:, 0]
     own = model.log_activate(drives, types) + season.to(drives.dtype)
-    return Terms(torch.where(batch.mask, own.view(B, L), 0.0), areas)
+    return torch.where(batch.mask, own.view(B, L), 0.0), areas
 
 
 def gap_edges(batch: Batch) -> tuple[Tensor, Tensor, Tensor]:

@@ -25,7 +25,7 @@ from retrodict.events.plain import read_json
 from retrodict.events.stream_set import StreamSet
 from retrodict.events.suspicion import warn_of
 from retrodict.models import Hawkes, Model, NeuralHawkes, Poisson, StateSpace
-from retrodict.models.calendar_fit import FEWEST_DAYS, days_of
+from retrodict.models.calendar_first import FEWEST_DAYS, days_of
 from retrodict.models.end import is_to_learn
 from retrodict.models.model_folder import load_model
 from retrodict.train.fitting import check_data, fit, folder_of_run

@@ -31,7 +31,7 @@ from retrodict.events.stream_set import StreamSet
 from retrodict.events.suspicion import warn_of
 from retrodict.missingness.base import Missingness
 from retrodict.models.base import Model
-from retrodict.models.calendar_fit import first_calendar
+from retrodict.models.calendar_first import first_calendar
 from retrodict.models.device import find_device
 from retrodict.models.end import is_to_learn
 from retrodict.models.end_fit import learn_end
