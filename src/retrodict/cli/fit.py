@@ -86,6 +86,8 @@ def fit(
     make = jobs.maker(NeuralHawkes.kind if kind == AUTO else kind, hidden, scales)
     check_folder(output)
     train, dev_streams = jobs.read(columns, file, dev)
+    if calendar and not train.axis.is_calendar:
+        raise ModelError("--calendar is for streams with dates, and these have none.")
     smoother = None
     if not model_only:
         axis = train.axis

@@ -26,8 +26,6 @@ def on_axis(dates: Any, count: int, unit: str | None, zone: str | None) -> tuple
     """
     import pandas as pd
 
-    if unit not in SECONDS:
-        raise ModelError(f"start= gives dates, but the model's times are in {unit!r}: dates need a known unit of time.")
     try:
         given = pd.DatetimeIndex(np.atleast_1d(dates) if isinstance(dates, np.ndarray) else _listed(dates))
         if given.tz is None and zone is not None and not isinstance(dates, np.ndarray):
@@ -36,6 +34,8 @@ def on_axis(dates: Any, count: int, unit: str | None, zone: str | None) -> tuple
             given = given.tz_convert("UTC").tz_localize(None)
     except (ValueError, TypeError) as error:
         raise ModelError(f"start={dates!r} is no date ({error}). Give one such as 2024-03-01T08:00.") from error
+    if unit not in SECONDS:
+        raise ModelError(f"start= gives dates, but the model's times are in {unit!r}: dates need a known unit of time.")
     instants = given.to_numpy("datetime64[ns]").view(np.int64)
     if len(instants) not in (1, count) or given.hasnans:
         raise ModelError(f"start must be one date or {count}, one per stream.")
