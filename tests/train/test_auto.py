@@ -71,6 +71,23 @@ def test_dated_streams_have_candidates_with_a_calendar(monkeypatch):
     assert model.calendar is not None
 
 
+def test_a_model_that_cannot_be_fitted_is_left_out(monkeypatch, short_trials):
+    def refuse(streams):
+        raise rd.ModelError("too many types")
+
+    all_of_them = auto.candidates(bursts(3, 1))
+    some = [one._replace(make=refuse) if one.name == "hawkes" else one for one in all_of_them]
+    monkeypatch.setattr(auto, "candidates", lambda train, calendar: some)
+    model = rd.fit_auto(bursts(12, 1), bursts(6, 2), **QUICK)
+    rows = {row["name"]: row for row in model.training_record["candidates"]}
+    assert rows["hawkes"]["dev"] is None
+    assert "too many types" in rows["hawkes"]["ended"]
+    none = [one._replace(make=refuse) for one in all_of_them]
+    monkeypatch.setattr(auto, "candidates", lambda train, calendar: none)
+    with pytest.raises(rd.ModelError, match="too many types"):
+        rd.fit_auto(bursts(12, 1), bursts(6, 2), **QUICK)
+
+
 def test_times_are_spread_within_their_cells():
     fine = rd.simulate(rd.Poisson([2.0, 1.0]), 50, end=20.0, seed=0)
     minutes = fine.replace(event_times=np.round(fine.event_times * 6) / 6, axis=TimeAxis("hour"))

@@ -18,7 +18,15 @@ from typing import Any, NamedTuple
 
 import torch
 
-from retrodict.errors import DataNotice, ModelError, SuspicionNotice
+from retrodict.errors import (
+    DataError,
+    DataNotice,
+    LimitError,
+    ModelError,
+    RetrodictError,
+    SuspicionNotice,
+    TrainingError,
+)
 from retrodict.events.atomic import make_folder, write_json
 from retrodict.events.jitter import spread
 from retrodict.events.plain import read_json
@@ -45,7 +53,7 @@ class Candidate(NamedTuple):
 
 
 class Score(NamedTuple):
-    """How a candidate did: ``dev`` in nats per event, higher is better; None where a calendar was of no use."""
+    """How a candidate did: ``dev`` in nats per event, higher is better; None where it has none."""
 
     name: str
     dev: float | None
@@ -110,6 +118,8 @@ def fit_auto(
         if scores.found[best.name].ended == "time was up":
             race.run(best, left, again=True)
         kept = max(all_of_them, key=lambda one: scores.dev(one.name))
+        if scores.found[kept.name].dev is None:
+            raise race.refused or ModelError("no model could be fitted to these streams.")
         model = load_model(folder / CANDIDATES / _place(kept.name))
         model.training_record["candidates"] = [score._asdict() for score in scores.found.values()]
         model.training_record["chosen"] = kept.name
@@ -161,6 +171,7 @@ class _Race:
     ) -> None:
         self.folder, self.scores, self.settings, self.say = folder, scores, settings, say
         self.train, self.dev, self.fair = streams
+        self.refused: RetrodictError | None = None  # why the last candidate that could not be fitted was not
 
     def run(self, one: Candidate, seconds: float | None, again: bool = False) -> None:
         """Fit a candidate, for so long at most, unless its score is known."""
@@ -173,19 +184,26 @@ class _Race:
                 settings["resume"] = True
             if one.name == "poisson":
                 settings |= {"epochs": 1}  # it starts at its maximum
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore", SuspicionNotice)
-                warnings.simplefilter("ignore", DataNotice)
-                model: Model = fit(one.make, self.train, self.dev, **settings)
-            if one.calendar and model.calendar is None:
-                known = Score(one.name, None, round(time.monotonic() - began, 1), "the calendar was of no use")
-            else:
-                spent = time.monotonic() - began + (0.0 if known is None else known.seconds)
-                ended = str(model.training_record.get("ended", ""))
-                known = Score(one.name, _dev_score(model, self.fair), round(spent, 1), ended)
+            try:
+                known = self._fit(one, settings, 0.0 if known is None else known.seconds)
+            except (LimitError, ModelError, TrainingError, DataError) as error:  # others may do
+                self.refused = error
+                known = Score(one.name, None, round(time.monotonic() - began, 1), f"refused: {str(error)[:200]}")
             self.scores.add(known)
         if self.say is not None:
             self.say(known)
+
+    def _fit(self, one: Candidate, settings: dict[str, Any], before: float) -> Score:
+        """Fit a candidate that has taken so many seconds before, and score it."""
+        began = time.monotonic()
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", SuspicionNotice)
+            warnings.simplefilter("ignore", DataNotice)
+            model: Model = fit(one.make, self.train, self.dev, **settings)
+        useless = one.calendar and model.calendar is None
+        dev = None if useless else _dev_score(model, self.fair)
+        ended = "the calendar was of no use" if useless else str(model.training_record.get("ended", ""))
+        return Score(one.name, dev, round(before + time.monotonic() - began, 1), ended)
 
     def calendar_helps(self) -> bool:
         """Whether a quick model with a calendar is the better one on dev."""
