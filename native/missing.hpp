@@ -4,6 +4,9 @@
 //     rho = 1 - (1 - what depends on time) * product of (1 - what depends on a last trigger)
 //
 // A row goes from stretch to stretch: over one of them rates neither jump nor bend, and no trigger's time ends.
+//
+// Where the model has a calendar, a season's factor multiplies the intensities of model and proposal alike, and is
+// given in the same pieces.
 #pragma once
 
 #include <algorithm>
@@ -23,11 +26,13 @@ struct Recent {
     std::vector<double> soon, late;
 };
 
-// The pieces of a stream: breaks [count + 1], control points [count][4][K], whether rates bend where one begins [count].
+// The pieces of a stream: breaks [count + 1], control points [count][4][K], whether rates bend where one begins [count],
+// and control points of the season's factors, where there is a season.
 struct Timetable {
     int count = 0;
     const double *breaks = nullptr, *rates = nullptr;
     const bool* bends = nullptr;
+    const double* factors = nullptr;
 };
 
 struct Stretch {
@@ -42,18 +47,9 @@ public:
     // A stream's rates; each type's factor from last triggers is 1 until ``enter``.
     void set(const Timetable& table, int K, int Kp) {
         table_ = table, Kp_ = Kp;
-        control_.reserve(size_t(table.count) * 4 * Kp), peak_.reserve(size_t(table.count) * Kp), others_.reserve(Kp);
-        most_.reserve(Kp);
-        for (int p = 0; p < table.count; p++)
-            for (int k = 0; k < Kp; k++) {
-                Real most = 0;
-                for (int j = 0; j < 4; j++) {
-                    const Real own = k < K ? static_cast<Real>(table.rates[(size_t(p) * 4 + j) * K + k]) : Real(0);
-                    control_[(size_t(p) * 4 + j) * Kp + k] = own;
-                    most = std::max(most, own);
-                }
-                peak_[size_t(p) * Kp + k] = most;
-            }
+        others_.reserve(Kp), most_.reserve(Kp);
+        load_controls(table.rates, K, control_, peak_);
+        if (table.factors) load_controls(table.factors, K, factors_, factor_peak_);
     }
 
     // The stretch that begins at ``begin``, no longer than until ``stop``, for a row whose last triggers these were.
@@ -88,33 +84,64 @@ public:
 
     // x_k = rho_k(t), from the pieces of a stretch alone: at its ends rates may jump.
     void at(double t, const Stretch& here, Real* x) const {
-        const int p = piece(t, here.first, here.last);
-        const double length = std::max(table_.breaks[p + 1] - table_.breaks[p], 1e-300);
-        const Real u = static_cast<Real>(std::min(std::max((t - table_.breaks[p]) / length, 0.0), 1.0)), v = 1 - u;
-        const Real b0 = v * v * v, b1 = 3 * u * v * v, b2 = 3 * u * u * v, b3 = u * u * u;
-        const Real* own = control_.data() + size_t(p) * 4 * Kp_;
-        for (int k = 0; k < Kp_; k += Lanes<Real>::width)
-            store(x + k, load(own + k) * b0 + load(own + Kp_ + k) * b1 + load(own + 2 * Kp_ + k) * b2 +
-                             load(own + 3 * Kp_ + k) * b3);
+        cubic(control_, t, here, x);
         with_others(x);
     }
 
     // x_k = an upper bound of it over [start, stop] within the stretch.
     void peak(double start, double stop, const Stretch& here, Real* x) const {
-        const int first = piece(start, here.first, here.last), last = piece(stop, here.first, here.last);
-        std::copy_n(peak_.data() + size_t(first) * Kp_, Kp_, x);
-        for (int p = first + 1; p <= last; p++)
-            for (int k = 0; k < Kp_; k += Lanes<Real>::width)
-                store(x + k, larger(load(x + k), load(peak_.data() + size_t(p) * Kp_ + k)));
+        largest(peak_, start, stop, here, x);
         with_others(x);
+    }
+
+    bool has_season() const { return table_.factors != nullptr; }
+
+    // x_k = the season's factor at t, and an upper bound of it over [start, stop].
+    void season(double t, const Stretch& here, Real* x) const { cubic(factors_, t, here, x); }
+    void season_peak(double start, double stop, const Stretch& here, Real* x) const {
+        largest(factor_peak_, start, stop, here, x);
     }
 
 private:
     Timetable table_;
     int Kp_ = 0;
     bool looks_back_ = false;
-    Buffer<Real> control_, peak_;  // [piece][4][Kp], [piece][Kp]
+    Buffer<Real> control_, peak_;         // [piece][4][Kp], [piece][Kp]
+    Buffer<Real> factors_, factor_peak_;  // the same of the season's factors
     Buffer<Real> others_, most_;   // [Kp]: what is left by the last triggers; see ``most``
+
+    void load_controls(const double* given, int K, Buffer<Real>& control, Buffer<Real>& peak) const {
+        control.reserve(size_t(table_.count) * 4 * Kp_), peak.reserve(size_t(table_.count) * Kp_);
+        for (int p = 0; p < table_.count; p++)
+            for (int k = 0; k < Kp_; k++) {
+                Real most = 0;
+                for (int j = 0; j < 4; j++) {
+                    const Real own = k < K ? static_cast<Real>(given[(size_t(p) * 4 + j) * K + k]) : Real(0);
+                    control[(size_t(p) * 4 + j) * Kp_ + k] = own;
+                    most = std::max(most, own);
+                }
+                peak[size_t(p) * Kp_ + k] = most;
+            }
+    }
+
+    void cubic(const Buffer<Real>& control, double t, const Stretch& here, Real* x) const {
+        const int p = piece(t, here.first, here.last);
+        const double length = std::max(table_.breaks[p + 1] - table_.breaks[p], 1e-300);
+        const Real u = static_cast<Real>(std::min(std::max((t - table_.breaks[p]) / length, 0.0), 1.0)), v = 1 - u;
+        const Real b0 = v * v * v, b1 = 3 * u * v * v, b2 = 3 * u * u * v, b3 = u * u * u;
+        const Real* own = control.data() + size_t(p) * 4 * Kp_;
+        for (int k = 0; k < Kp_; k += Lanes<Real>::width)
+            store(x + k, load(own + k) * b0 + load(own + Kp_ + k) * b1 + load(own + 2 * Kp_ + k) * b2 +
+                             load(own + 3 * Kp_ + k) * b3);
+    }
+
+    void largest(const Buffer<Real>& peaks, double start, double stop, const Stretch& here, Real* x) const {
+        const int first = piece(start, here.first, here.last), last = piece(stop, here.first, here.last);
+        std::copy_n(peaks.data() + size_t(first) * Kp_, Kp_, x);
+        for (int p = first + 1; p <= last; p++)
+            for (int k = 0; k < Kp_; k += Lanes<Real>::width)
+                store(x + k, larger(load(x + k), load(peaks.data() + size_t(p) * Kp_ + k)));
+    }
 
     // The piece that t lies in, of first to last; where two meet, the right one.
     int piece(double t, int first, int last) const {

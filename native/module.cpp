@@ -58,12 +58,14 @@ struct Batch {
 };
 
 // Missing rates of the same streams: log(1 - rho) of their events [B, S - 1], rho at both ends [B, K], and their pieces
-// (missingness/pieces.py), none where rates never change.
+// (missingness/pieces.py), none where rates never change; a season's factors in these pieces, and at the end [B, K].
 struct Rates {
     Given<double, 2> log_seen, start, end;
     Given<double, 2> breaks;
     Given<double, 4> rates;
     Given<bool, 2> bends;
+    std::optional<Given<double, 4>> factors;
+    std::optional<Given<double, 2>> end_factor;
 };
 
 // Arrays that ``sweep`` fills.
@@ -156,7 +158,9 @@ Timetable timetable(const Rates& rates, int b, int P, int K) {
     const double* breaks = &rates.breaks(b, 0);
     int count = 1;
     while (count < P && breaks[count + 1] > breaks[count]) count++;
-    return {count, breaks, rates.rates.data() + size_t(b) * P * 4 * K, rates.bends.data() + size_t(b) * P};
+    const size_t first = size_t(b) * P * 4 * K;
+    return {count, breaks, rates.rates.data() + first, rates.bends.data() + size_t(b) * P,
+            rates.factors ? rates.factors->data() + first : nullptr};
 }
 
 template <class Process>
@@ -175,7 +179,8 @@ Histories sweep(const typename Process::Weights& weights, const FutureWeights* f
                        static_cast<uint64_t>(batch.keys(b)), batch.draws_start(b),
                        rates.log_seen.data() + size_t(b) * (S - 1), rates.start.data() + size_t(b) * K,
                        timetable(rates, b, P, K), shares ? &(*shares)(b, 0, 0) : nullptr, batch.ends_seen(b),
-                       batch.ends_missing(b), rates.end.data() + size_t(b) * K};
+                       batch.ends_missing(b), rates.end.data() + size_t(b) * K,
+                       rates.end_factor ? rates.end_factor->data() + size_t(b) * K : nullptr};
         Outcome& outcome = histories.outcomes[b];
         outcome.log_evidence = &results.log_evidence(b), outcome.ess = &results.ess(b, 0);
         outcome.parents = &results.parents(b, 0, 0), outcome.resampled = &results.resampled(b, 0);
@@ -253,9 +258,10 @@ NB_MODULE(RETRODICT_MODULE, m) {
         });
     nb::class_<Rates>(m, "Rates")
         .def("__init__", [](Rates* self, Given<double, 2> log_seen, Given<double, 2> start, Given<double, 2> end,
-                            Given<double, 2> breaks, Given<double, 4> rates, Given<bool, 2> bends) {
-            new (self) Rates{log_seen, start, end, breaks, rates, bends};
-        });
+                            Given<double, 2> breaks, Given<double, 4> rates, Given<bool, 2> bends,
+                            std::optional<Given<double, 4>> factors, std::optional<Given<double, 2>> end_factor) {
+            new (self) Rates{log_seen, start, end, breaks, rates, bends, factors, end_factor};
+        }, nb::arg(), nb::arg(), nb::arg(), nb::arg(), nb::arg(), nb::arg(), nb::arg().none(), nb::arg().none());
     nb::class_<Results>(m, "Results")
         .def("__init__", [](Results* self, Array<double, 1> log_evidence, Array<double, 2> ess,
                             Array<int32_t, 3> parents, Array<bool, 2> resampled, Array<double, 3> log_weights,

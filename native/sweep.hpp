@@ -60,6 +60,7 @@ struct Observed {
     bool ends_seen;                // whether the last of its events ended it
     bool ends_missing;             // whether an event that went missing ended it
     const double* end_missing;     // [K] rho at the end, as far as that depends on time
+    const double* end_factor;      // [K] the season's factor there; null where there is none
 };
 
 // Where particles of a stream are gone on with from, and what became of them: M rows each (smc/online).
@@ -95,7 +96,7 @@ public:
     Sweep(const typename Process::Weights& weights, const FutureWeights* future, const Settings& settings)
         : process_(weights, future == nullptr), future_weights_(future), mixing_(future && future->mixing ? &*future->mixing : nullptr),
           settings_(settings), changes_(settings.missing.empty()), M_(settings.particles), Kp_(process_.Kp),
-          units_(mixing_ ? mixing_->padded_units : 0), rho_(Kp_), ones_(Kp_), x_((kSlots + 1) * Kp_), rates_(2 * Kp_), low_(units_),
+          units_(mixing_ ? mixing_->padded_units : 0), rho_(Kp_), ones_(Kp_), season_(Kp_), x_((kSlots + 1) * Kp_), rates_(2 * Kp_), low_(units_),
           high_(units_), sums_(size_t(kChunk) * Past::kPoints * units_) {
         for (int k = 0; k < Kp_; k++)
             rho_[k] = static_cast<Real>(!changes_ && k < process_.K ? settings.missing[k] : 0.0), ones_[k] = 1;
@@ -153,6 +154,7 @@ private:
     bool changes_;  // whether rho changes within streams
     int M_, Kp_, units_, alive_ = 0;
     Buffer<Real> rho_, ones_;  // now; 1 for all types
+    Buffer<Real> season_;      // its factors now
     Buffer<Real> x_, rates_, ahead_, points_;
     Buffer<float> low_, high_, sums_, scratch_;
     Past pasts_[kChunk], end_past_;
@@ -348,7 +350,7 @@ private:
                 const bool is_soon = row.since + step.at - triggered(r)[j] < after.reach;
                 kept *= 1 - (is_soon ? after.soon : after.late)[k];
             }
-            proposal[k] *= static_cast<Real>(1 - kept);
+            proposal[k] *= static_cast<Real>(s.seen->end_factor ? (1 - kept) * s.seen->end_factor[k] : 1 - kept);
             total += proposal[k];
         }
         const int type = type_at(proposal, row.draws.next() * total);
@@ -439,6 +441,10 @@ private:
         if (future_) process_.activate(ahead, proposal);
         if (!future_) std::copy_n(model, Kp_, proposal);
         if (changes_) s.missing.at(t, here_, rho_.data());
+        if (s.missing.has_season()) {
+            s.missing.season(t, here_, season_.data());
+            scale(model, season_.data(), Kp_), scale(proposal, season_.data(), Kp_);
+        }
         return scale(proposal, rho_.data(), Kp_);
     }
 
@@ -473,6 +479,10 @@ private:
         if (mixing_) mixing_->add_bound(top, low_.data(), high_.data(), scratch_.data());
         process_.activate(top, rates_.data());
         if (changes_) s.missing.peak(row.since + from, row.since + to, here_, rho_.data());
+        if (s.missing.has_season()) {
+            s.missing.season_peak(row.since + from, row.since + to, here_, season_.data());
+            scale(rates_.data(), season_.data(), Kp_);
+        }
         return scale(rates_.data(), rho_.data(), Kp_) * (1 + 1e-5);
     }
 
@@ -570,6 +580,10 @@ private:
         const Real* drives = points_.data() + j * Kp_;
         if (here_.possible) return rates_at(s, row.since + times_[j], drives, ahead_.data() + j * Kp_);
         process_.activate(drives, rates_.data());
+        if (s.missing.has_season()) {
+            s.missing.season(row.since + times_[j], here_, season_.data());
+            scale(rates_.data(), season_.data(), Kp_);
+        }
         return 0;
     }
 

@@ -53,6 +53,7 @@ SLOW = (
     "tests/serve/test_hostile.py",
     "tests/serve/test_process.py",
     "tests/smc/test_against_mcmc.py",
+    "tests/smc/test_calendar.py",
     "tests/smc/test_calibration.py",
     "tests/smc/test_degeneracy.py",
     "tests/smc/test_end.py::test_ranks_are_uniform",

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from retrodict.events.combine import combine, fill
     from retrodict.events.io.read import read_events
     from retrodict.events.io.write import write_events
+    from retrodict.events.jitter import spread
     from retrodict.events.stream import EventStream
     from retrodict.events.stream_set import StreamSet
     from retrodict.events.suspicion import suspicions
@@ -43,6 +44,7 @@ if TYPE_CHECKING:
     )
     from retrodict.missingness.spec import read_missing
     from retrodict.models import Hawkes, Model, NeuralHawkes, Poisson, StateSpace
+    from retrodict.models.calendar import Calendar
     from retrodict.models.model_folder import load_model, save_model
     from retrodict.models.quadrature import GaussLegendre, MonteCarlo
     from retrodict.models.simulate import simulate
@@ -52,6 +54,7 @@ if TYPE_CHECKING:
     from retrodict.smc.online.forecast import Forecast
     from retrodict.smc.online.online import Online, load_online
     from retrodict.smc.posterior import Posterior, load_posterior
+    from retrodict.train.auto import fit_auto
     from retrodict.train.fitting import fit
     from retrodict.train.incomplete import fit_incomplete
     from retrodict.train.mechanism import learn_missing
@@ -60,6 +63,7 @@ if TYPE_CHECKING:
 _LATER = {
     "After": "retrodict.missingness",
     "ByType": "retrodict.missingness",
+    "Calendar": "retrodict.models.calendar",
     "Contextual": "retrodict.missingness",
     "Custom": "retrodict.missingness",
     "Either": "retrodict.missingness",
@@ -87,6 +91,7 @@ _LATER = {
     "consensus": "retrodict.decode",
     "fill": "retrodict.events.combine",
     "fit": "retrodict.train.fitting",
+    "fit_auto": "retrodict.train.auto",
     "fit_incomplete": "retrodict.train.incomplete",
     "impute": "retrodict.smc.impute",
     "learn_missing": "retrodict.train.mechanism",
@@ -100,6 +105,7 @@ _LATER = {
     "score": "retrodict.evaluate",
     "sensitivity": "retrodict.evaluate.sensitivity",
     "simulate": "retrodict.models.simulate",
+    "spread": "retrodict.events.jitter",
     "suspicions": "retrodict.events.suspicion",
     "sweep": "retrodict.smc.impute",
     "transport": "retrodict.decode",
@@ -110,6 +116,7 @@ __all__ = [
     "After",
     "BusyError",
     "ByType",
+    "Calendar",
     "Contextual",
     "Custom",
     "DataError",
@@ -148,6 +155,7 @@ __all__ = [
     "consensus",
     "fill",
     "fit",
+    "fit_auto",
     "fit_incomplete",
     "impute",
     "learn_missing",
@@ -162,6 +170,7 @@ __all__ = [
     "score",
     "sensitivity",
     "simulate",
+    "spread",
     "suspicions",
     "sweep",
     "transport",

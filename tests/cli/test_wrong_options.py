@@ -108,7 +108,8 @@ WRONG: dict[str, dict[str, object]] = {
     "fit": {
         **FILE, **FOLDER, **KIND, **TRAINING, **COLUMNS, **MISSING,
         **SMOOTHER,
-        "--scales auto": "--scales is for Hawkes models", "--model hawkes --scales x": "--scales",
+        "--model neural-hawkes --scales auto": "--scales is for Hawkes models",
+        "--calendar": "--calendar is for streams with dates", "--model hawkes --scales x": "--scales",
         "--model-only --mixing 8": "--mixing is for the smoother: leave out one of --mixing and --model-only",
         "--model-only --learn-from data": "--learn-from is for the smoother: leave out one of",
         "--model-only -m 0.5": "--missing is for the smoother: leave out one of",
@@ -191,6 +192,7 @@ WRONG: dict[str, dict[str, object]] = {
     },
     "simulate": {
         **MODEL, **WRITE, **SEED, "--number -1": "Invalid value for '--number'", "--end nan": "--end",
+        "--end 5 --start someday": "someday",
         "--events -1": "Invalid value for '--events'", "--max-events 0": "Invalid value for '--max-events'",
     },
     "censor": {

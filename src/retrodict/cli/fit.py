@@ -10,17 +10,27 @@ import typer
 from retrodict.cli import common
 from retrodict.cli import fit_jobs as jobs
 from retrodict.cli.check import on_dev
+from retrodict.cli.fit_auto import fit_auto_model
 from retrodict.cli.training import Dev, From, Hidden, LearnFrom, Mixing, Output, Scales, Training
 from retrodict.errors import ModelError
 from retrodict.events.atomic import check_folder
 from retrodict.events.lock import lock_folder
 from retrodict.missingness.anything import Anything
 from retrodict.missingness.spec import parse_missing
-from retrodict.models import MODELS, Hawkes, Model
+from retrodict.models import MODELS, Hawkes, Model, NeuralHawkes
 from retrodict.proposals import Proposal
 
-Kind = StrEnum("Kind", {kind: kind.replace("_", "-") for kind in reversed(MODELS)})  # type: ignore[misc]
-ModelKind = Annotated[Kind, typer.Option(help="What to fit.")]
+AUTO = "auto"
+_KINDS = {kind: kind.replace("_", "-") for kind in reversed(MODELS)}
+OneKind = StrEnum("OneKind", _KINDS)  # type: ignore[misc]
+OneModel = Annotated[OneKind, typer.Option(help="What to fit.")]
+Kind = StrEnum("Kind", {AUTO: AUTO, **_KINDS})  # type: ignore[misc]
+_KIND = "What to fit: the best of all on dev, or one kind; --hidden alone means neural-hawkes, --scales hawkes."
+ModelKind = Annotated[Kind, typer.Option(help=_KIND)]
+_CALENDAR = (
+    "Let dated streams follow hours of the day and days of the week; auto tries both by default, one kind neither."
+)
+UsesCalendar = Annotated[bool | None, typer.Option("--calendar/--no-calendar", help=_CALENDAR)]
 _MISSING = "Train the smoother for this alone: NAME=RATE, PATTERN=RATE, RATE or a YAML file; by default for anything."
 _ALONE = "Train no smoother."
 Alone = Annotated[bool, typer.Option("--model-only", help=_ALONE, rich_help_panel="Smoother")]
@@ -31,9 +41,10 @@ def fit(
     file: common.File,
     output: Output,
     dev: Dev = None,
-    model: ModelKind = Kind("neural-hawkes"),  # noqa: B008
+    model: ModelKind = Kind(AUTO),  # noqa: B008
     hidden: Hidden = None,
     scales: Scales = None,
+    calendar: UsesCalendar = None,
     missing: Missing = None,
     mixing: Mixing = None,
     learn_from: From = LearnFrom("model"),  # noqa: B008
@@ -43,6 +54,9 @@ def fit(
     columns: common.Columns,
 ) -> None:
     """Fit a model to complete streams, and a smoother, which imputes. Interrupted, the same command goes on.
+
+    By default the model is the best of several on dev: Poisson and Hawkes processes, which take seconds, and the better
+    of two neural ones after trials of 20 seconds each, trained to its end. --model names one instead.
 
     The smoother is for whatever goes missing: 'retrodict impute -m' says what does. With --missing it is trained for
     that alone. --seconds gives the model half of the time, and the smoother what is left.
@@ -64,11 +78,16 @@ def fit(
         if given and model_only:
             raise ModelError(f"{option} is for the smoother: leave out one of {option} and --model-only.")
     training.check()
-    if scales is None and hidden is None and model.name == Hawkes.kind:
+    kind = model.name
+    if kind == AUTO and (hidden is not None or scales is not None):
+        kind = Hawkes.kind if hidden is None else NeuralHawkes.kind
+    if scales is None and hidden is None and kind == Hawkes.kind:
         scales = "auto"
-    make = jobs.maker(model.name, hidden, scales)
+    make = jobs.maker(NeuralHawkes.kind if kind == AUTO else kind, hidden, scales)
     check_folder(output)
     train, dev_streams = jobs.read(columns, file, dev)
+    if calendar and not train.axis.is_calendar:
+        raise ModelError("--calendar is for streams with dates, and these have none.")
     smoother = None
     if not model_only:
         axis = train.axis
@@ -80,9 +99,11 @@ def fit(
     with lock_folder(output), jobs.going_on() as stages:
         clock = jobs.Clock(training["seconds"])
         stages.append(output)
-        fitted = jobs.fit_model(
-            make, (train, dev_streams), output, training | clock.share(1 if smoother is None else 2)
-        )
+        own = training | clock.share(1 if smoother is None else 2) | {"calendar": calendar}
+        if kind == AUTO:
+            fitted = fit_auto_model((train, dev_streams), output, own)
+        else:
+            fitted = jobs.fit_model(make, (train, dev_streams), output, own)
         trained: Model | Proposal = fitted
         if smoother is not None:
             own = training | clock.share(1) | {"learning_rate": None}

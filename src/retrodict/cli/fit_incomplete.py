@@ -9,7 +9,7 @@ import typer
 
 from retrodict.cli import common
 from retrodict.cli import fit_jobs as jobs
-from retrodict.cli.fit import Kind, ModelKind
+from retrodict.cli.fit import OneKind, OneModel
 from retrodict.cli.training import Dev, Hidden, Missing, Output, Training
 from retrodict.errors import ModelError
 from retrodict.events.atomic import check_folder
@@ -31,7 +31,7 @@ def fit_incomplete(
     learn_missing: LearnMissing = False,
     types: Types = None,
     dev: Dev = None,
-    model: ModelKind = Kind("neural-hawkes"),  # noqa: B008
+    model: OneModel = OneKind("neural-hawkes"),  # noqa: B008
     hidden: Hidden = None,
     *,
     training: Training,

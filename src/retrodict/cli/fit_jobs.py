@@ -255,6 +255,8 @@ def going_on() -> Iterator[list[Path]]:
 def _progress(folder: Path) -> str:
     """How far training in a folder has come: one row of a table is written for each epoch."""
     try:
+        if (folder / "auto.json").exists():
+            return f"the scores of {len(read_json(folder / 'auto.json')['scores'])} models"
         if (folder / "learned.json").exists():
             return f"{len(read_json(folder / 'learned.json')['evidence'])} rounds"
         lines = (folder / "metrics.csv").read_text(encoding="utf-8").count("\n") if _began(folder) else 1

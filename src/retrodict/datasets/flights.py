@@ -60,7 +60,7 @@ _NUMBERS = ("year", "month", "day", "sched_dep_time", "dep_delay", "arr_time", "
 _NAMES = ("tailnum", "origin", "dest")
 
 
-def flights(source: str | os.PathLike[str] | None = None) -> StreamSet:
+def flights(source: str | os.PathLike[str] | None = None, dated: bool = False) -> StreamSet:
     """All streams of aircraft that leave New York in 2013: 10,699 streams, times in hours.
 
     ``source`` is a folder that holds ``flights.csv`` (or ``flights.csv.zip``) and ``airports.csv``; by default
@@ -73,13 +73,13 @@ def flights(source: str | os.PathLike[str] | None = None) -> StreamSet:
     An aircraft's flights are cut into streams where an arrival and the next departure are more than 36 hours
     apart or where two flights overlap (a recording error). Streams of 12 to 60 events are kept; each starts
     at its first departure, time 0, and ends at its last arrival. Ids are the tail number and a running
-    number: "N14228-03".
+    number: "N14228-03". ``dated`` streams have dates instead, shown by the clocks of New York.
     """
     folder = _installed() if source is None else Path(source)
     path, table = _read(folder, "flights", _NUMBERS, _NAMES)
     _, airports = _read(folder, "airports", (), ("faa", "tzone"))
     zones = dict(zip(airports["faa"], airports["tzone"], strict=True)) | _CARIBBEAN
-    return _cut(_legs(table, zones, path))
+    return _cut(_legs(table, zones, path), dated)
 
 
 def flights_splits(source: str | os.PathLike[str] | None = None, seed: int = 0) -> Splits:
@@ -184,7 +184,7 @@ def _to_utc(local: NDArray[np.datetime64], zone: str, daylight: bool) -> NDArray
     return aware.tz_convert("UTC").tz_localize(None).to_numpy().astype("datetime64[m]").astype(np.int64)
 
 
-def _cut(legs: pd.DataFrame) -> StreamSet:
+def _cut(legs: pd.DataFrame, dated: bool = False) -> StreamSet:
     """Each aircraft's flights in order of time, cut at long waits and overlaps, where the length is right."""
     legs = legs.sort_values(["tail", "departure", "arrival"], kind="stable")
     wait = legs["departure"] - legs["arrival"].shift()
@@ -195,16 +195,17 @@ def _cut(legs: pd.DataFrame) -> StreamSet:
     legs, lengths = legs[kept[piece]], lengths[kept]
     offsets = np.concatenate([[0], np.cumsum(lengths)])
     minutes = legs[["departure", "arrival"]].to_numpy(np.int64).ravel()
-    hours = (minutes - np.repeat(minutes[offsets[:-1]], lengths)) / 60
+    begin = np.zeros(len(lengths)) if dated else minutes[offsets[:-1]]
+    hours = (minutes - np.repeat(begin, lengths)) / 60
     tails = legs["tail"].iloc[offsets[:-1] // 2]
     numbers = tails.groupby(tails).cumcount() + 1
     return StreamSet.trusted(
         hours,
         legs[["depart", "arrive"]].to_numpy(np.int64).ravel(),
         offsets,
-        np.zeros(len(lengths)),
+        hours[offsets[:-1]],
         hours[offsets[1:] - 1],
         [f"{tail}-{number:02d}" for tail, number in zip(tails, numbers, strict=True)],
         TYPES,
-        axis=TimeAxis("hour"),
+        axis=TimeAxis("hour", 0, "America/New_York") if dated else TimeAxis("hour"),
     )

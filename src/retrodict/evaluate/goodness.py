@@ -16,9 +16,10 @@ import torch
 from numpy.typing import NDArray
 
 from retrodict.evaluate.findings import Finding, distance_finding, mean_finding, raise_alarms, worst
-from retrodict.events.batch import batches_by_length, make_batch
+from retrodict.events.batch import Batch, batches_by_length, make_batch
 from retrodict.events.stream_set import StreamSet
 from retrodict.models.base import Model
+from retrodict.models.calendar_terms import gap_areas, gap_edges
 
 PART = "model"
 ENDS = "streams that end at an event"
@@ -82,7 +83,7 @@ def goodness(model: Model, streams: StreamSet) -> Goodness:
     ends = None if model.end_atom is None else np.zeros(len(streams))
     for index in batches_by_length(streams.lengths, rows):
         batch = make_batch(streams, index, dtype=model.dtype, device=model.device)
-        found = torch.stack([model.compensator(*gap) for gap in model.gaps(batch)], 1).double().cpu().numpy()
+        found = _areas(model, batch).double().cpu().numpy()
         for row, i in enumerate(index):
             areas[first[i] : first[i + 1]] = found[row, : streams.lengths[i] + 1]
         if ends is not None and model.end_atom is not None:
@@ -102,6 +103,13 @@ def goodness(model: Model, streams: StreamSet) -> Goodness:
     by_type = [np.diff(passed[ends_in == k, k], prepend=0.0) for k in range(streams.num_types)]
     gaps = np.diff(passed.sum(1)[ends_in >= 0], prepend=0.0)
     return Goodness(streams.types, gaps, by_type, counts, expected, _end_at_an_event(streams), ends)
+
+
+def _areas(model: Model, batch: Batch) -> torch.Tensor:
+    """∫ λ_k over every gap, [B, L+1, K]."""
+    if model.calendar is None:
+        return torch.stack([model.compensator(*gap) for gap in model.gaps(batch)], 1)
+    return gap_areas(model, model.gap_states(batch), *gap_edges(batch), None).unflatten(0, batch.gaps.shape)
 
 
 def _end_at_an_event(streams: StreamSet) -> NDArray[np.bool_]:

@@ -17,6 +17,7 @@ from retrodict.events.stream_set import StreamSet
 from retrodict.missingness.base import Missingness
 from retrodict.missingness.conflicts import always_missing
 from retrodict.models.base import Model
+from retrodict.models.first_dates import dates_of
 from retrodict.models.simulate import simulate
 
 PART = "observed"
@@ -85,10 +86,11 @@ def compare_observed(
     incomplete = model.matched(incomplete)
     most = 1000 + 50 * int(incomplete.lengths.max(initial=0))
     whole, seen, gaps = [], [], []
+    dates = None if model.calendar is None else dates_of(incomplete)
     for number in range(draws):
         drawn = simulate(model, len(incomplete), end=incomplete.durations if model.end_atom is None else None,
-                         seed=seed + 7919 * (number + 1), max_events=most)  # fmt: skip
-        shift = np.repeat(incomplete.starts, drawn.lengths)
+                         seed=seed + 7919 * (number + 1), max_events=most, start=dates)  # fmt: skip
+        shift = np.repeat(incomplete.starts - drawn.starts, drawn.lengths)
         ends = incomplete.ends if model.end_atom is None else incomplete.starts + drawn.durations
         drawn = drawn.replace(
             event_times=drawn.event_times + shift, starts=incomplete.starts, ends=ends,

@@ -120,27 +120,42 @@ def nearly_all_end_at_events(streams: StreamSet) -> bool:
     return filled >= _FEWEST and int(edge_events(streams)[1].sum()) >= _NEARLY * filled
 
 
-def _lattice(streams: StreamSet) -> Iterator[Suspicion]:
-    """Nearly all times are multiples of a step that is not small against the gaps."""
+class Lattice(NamedTuple):
+    """Times are multiples of a ``step``, so many times the ``usual`` gap; ``ties`` is the share of gaps of nought."""
+
+    name: str
+    step: float
+    usual: float
+    ties: float
+
+
+def lattice_of(streams: StreamSet) -> Lattice | None:
+    """The longest step that nearly all times are multiples of; None where there is none, or too few gaps to tell."""
     gaps = _gaps(streams)
     gaps = gaps[np.isfinite(gaps)]
     apart = gaps[gaps > 0]
     if len(apart) < _FEWEST:
-        return
+        return None
     ties, usual = 1 - len(apart) / len(gaps), float(np.median(apart[:: 1 + len(apart) // 100_000]))
     times = _local_times(streams)
     for name, step in _steps(streams, usual):
         share = times / step
         if (np.abs(share - np.round(share)) < 1e-4).mean() >= 0.99:
-            if step >= 0.1 * usual or ties >= 0.01:
-                yield Suspicion(
-                    "lattice",
-                    f"times are multiples of {name} ({step / usual:.2g} times the median gap), and {ties:.1%} of the "
-                    "events have the time of the event before. A model of continuous time learns the lattice and the "
-                    "ties, and intervals narrower than a step mean nothing",
-                    "give finer time stamps, or spread the times within their steps at random",
-                )
-            return
+            return Lattice(name, step, usual, ties)
+    return None
+
+
+def _lattice(streams: StreamSet) -> Iterator[Suspicion]:
+    """Nearly all times are multiples of a step that is not small against the gaps."""
+    found = lattice_of(streams)
+    if found is not None and (found.step >= 0.1 * found.usual or found.ties >= 0.01):
+        yield Suspicion(
+            "lattice",
+            f"times are multiples of {found.name} ({found.step / found.usual:.2g} times the median gap), and "
+            f"{found.ties:.1%} of the events have the time of the event before. A model of continuous time learns the "
+            "lattice and the ties, and intervals narrower than a step mean nothing",
+            "give finer time stamps, or spread the times within their steps at random",
+        )
 
 
 def _steps(streams: StreamSet, usual: float) -> list[tuple[str, float]]:

@@ -6,14 +6,15 @@ breaks and rates over each stream, and pieces are halved until the cubics throug
 
 from __future__ import annotations
 
-from typing import NamedTuple
+import math
+from typing import NamedTuple, Protocol
 
 import torch
 from torch import Tensor
 
 from retrodict.events.batch import Batch
 from retrodict.missingness.after import After
-from retrodict.missingness.base import Context, Either, Missingness
+from retrodict.missingness.base import Context, Either, Missingness, between
 from retrodict.missingness.by_type import ByType
 
 _TOLERANCE = 1e-7
@@ -32,6 +33,23 @@ class Recent(NamedTuple):
     late: Tensor
 
 
+class Season(Protocol):
+    """What multiplies intensities at all times, whatever happened before (a model's calendar)."""
+
+    @property
+    def stretch(self) -> float:
+        """Over which length of time the nodes of one panel follow it."""
+
+    def factor(self, t: Tensor, start: Tensor) -> Tensor:
+        """The factor of each type at t [...] since ``start`` [...], [..., K]."""
+
+    def bound(self, start: Tensor, stop: Tensor, origin: Tensor) -> Tensor:
+        """An upper bound of it over [start, stop] since ``origin``, [...] each, [..., K]."""
+
+    def jumps(self, start: Tensor, stop: Tensor, origin: Tensor) -> list[Tensor]:
+        """Times in [start, stop] since ``origin``, [...] each, at which it jumps, in lists of [..., J]."""
+
+
 class Pieces(NamedTuple):
     """ρ of B streams: 1 - (1 - what depends on time) Π (1 - what depends on the last trigger).
 
@@ -39,13 +57,15 @@ class Pieces(NamedTuple):
     the last is the stream's end, which also fills up streams with fewer pieces. ``rates`` [B, P, 4, K] float64: what
     depends on time, as the control points of a cubic over each piece (Bernstein's form: it stays between the smallest
     and the largest of them), in [0, 1]. ``bends`` [B, P] bool: whether rates jump or bend where a piece begins, so that
-    integrals are cut there; elsewhere pieces join smoothly.
+    integrals are cut there; elsewhere pieces join smoothly. ``factors`` [B, P, 4, K] float64: the same of what
+    multiplies intensities, where there is a season.
     """
 
     breaks: Tensor
     rates: Tensor
     after: tuple[Recent, ...]
     bends: Tensor
+    factors: Tensor | None = None
 
     def at(self, t: Tensor) -> Tensor:
         """What depends on time, at times t [B, N]: [B, N, K]; of two pieces that meet at t, the right one's."""
@@ -58,8 +78,11 @@ class Pieces(NamedTuple):
         return torch.einsum("bnj,bnjk->bnk", _bernstein(share), own)
 
 
-def pieces_of(mechanism: Missingness, batch: Batch) -> Pieces | None:
-    """The missing rates of observed streams in pieces; None where they depend on more than time and last triggers."""
+def pieces_of(mechanism: Missingness, batch: Batch, season: Season | None = None) -> Pieces | None:
+    """The missing rates of observed streams in pieces; None where they depend on more than time and last triggers.
+
+    A season's factors are cut into the same pieces, to about 1e-6 of a bound of each type's.
+    """
     timed = of_time(mechanism)
     if timed is None:
         return None
@@ -69,8 +92,39 @@ def pieces_of(mechanism: Missingness, batch: Batch) -> Pieces | None:
         if type(part) is After and part.is_trigger is not None
     )
     device = batch.durations.device
-    breaks, rates, bends = (x.to(device) for x in _cut(timed, batch))
-    return Pieces(breaks, rates, after, bends)
+    if season is None:
+        breaks, rates, bends = (x.to(device) for x in _cut(timed, batch))
+        return Pieces(breaks, rates, after, bends)
+    both = _Seasonal(timed, season, batch)
+    breaks, rates, bends = (x.to(device) for x in _cut(both, batch))
+    K = rates.shape[-1] // 2
+    return Pieces(breaks, rates[..., :K].contiguous(), after, bends, rates[..., K:] * both.most.to(device))
+
+
+class _Seasonal(Missingness):
+    """Missing rates, and a season's factors as shares of their largest values, [..., 2 K], to be cut together."""
+
+    _SHARE = 10.0  # how much less exact factors are than rates, which decide what is possible at all
+
+    def __init__(self, timed: Missingness, season: Season, batch: Batch) -> None:
+        self.timed, self.season = timed, season
+        starts, ends = batch.starts.cpu().double(), batch.durations.cpu().double()
+        found = season.bound(torch.zeros_like(ends), ends, starts).detach().cpu()
+        self.most = self._SHARE * (found.amax(0) if len(found) else torch.ones(1, dtype=torch.float64))
+
+    def rates(self, t: Tensor, context: Context | None = None) -> Tensor:
+        """Both."""
+        assert context is not None
+        factors = self.season.factor(t, context.start).detach().cpu() / self.most
+        return torch.cat([self.timed.rates(t, context).to(torch.float64).expand_as(factors), factors], -1)
+
+    def breaks(self, start: Tensor, stop: Tensor, context: Context | None = None) -> Tensor | None:
+        """Where rates bend or the season jumps, and as often as integrals have to be cut."""
+        assert context is not None
+        own, length = self.timed.breaks(start, stop, context), float((stop - start).max()) if len(start) else 0.0
+        number = torch.arange(1, max(1, math.ceil(length / self.season.stretch)), dtype=torch.float64)
+        found = [start[..., None] + number * self.season.stretch, *self.season.jumps(start, stop, context.start)]
+        return between(torch.cat(found if own is None else [own, *found], -1), start, stop)
 
 
 @torch.no_grad()
@@ -103,6 +157,7 @@ def _parts(mechanism: Missingness) -> tuple[Missingness, ...]:
 def _cut(timed: Missingness, batch: Batch) -> tuple[Tensor, Tensor, Tensor]:
     """Breaks [B, P+1], control points [B, P, 4, K], and which breaks are the mechanism's own [B, P]."""
     starts, ids, ends = batch.starts.cpu().double(), batch.ids.cpu(), batch.durations.cpu().double()
+    begins = batch.begins.cpu().double()  # what lies before is not asked for
     whole = Context(starts, ids, None, ends)
     if timed.is_constant:
         return _one_piece(timed, whole, ends)
@@ -117,7 +172,7 @@ def _cut(timed: Missingness, batch: Batch) -> tuple[Tensor, Tensor, Tensor]:
     done = []
     while True:
         control, error = _fit(timed, left, right, Context(starts[stream], ids[stream], None, ends[stream]))
-        good = (error <= _TOLERANCE) | (right - left <= _LEAST * ends[stream])
+        good = (error <= _TOLERANCE) | (right - left <= _LEAST * ends[stream]) | (right <= begins[stream])
         done.append([x[good] for x in (stream, left, right, control, own)])
         if bool(good.all()):
             break

@@ -37,6 +37,8 @@ from retrodict.errors import ModelError
 from retrodict.events.batch import Batch, iterate_batches
 from retrodict.events.stream import EventStream
 from retrodict.events.stream_set import StreamSet, describe_types
+from retrodict.models.calendar import Calendar
+from retrodict.models.calendar_terms import calendar_terms
 from retrodict.models.end import EndAtom
 from retrodict.models.quadrature import Integral, Speeds
 from retrodict.models.saved import Saved
@@ -66,6 +68,7 @@ class Model(nn.Module, ABC):
     time_unit: str | None = None
     start_atom: StartAtom | None
     end_atom: EndAtom | None
+    calendar: Calendar | None  # what multiplies intensities of dated streams; methods here speak of the rest
     learning_rate: ClassVar[float] = 1e-3
     exact_integrals: ClassVar[bool] = False  # whether ``compensator`` is in closed form: then samplers use it
 
@@ -73,6 +76,7 @@ class Model(nn.Module, ABC):
         super().__init__()
         self.start_atom = None
         self.end_atom = None
+        self.calendar = None
         self.training_record: dict[str, Any] = {}
 
     @abstractmethod
@@ -177,6 +181,19 @@ class Model(nn.Module, ABC):
                 state = self.update(state, batch.types[:, i], time)
             previous = time
 
+    def gap_states(self, batch: Batch) -> Any:
+        """The state in every gap of complete streams, one row after the other: [B (L+1), ...]."""
+        states = [state for state, _, _ in self.gaps(batch)]
+        return type(states[0])(*(torch.stack(field, 1).flatten(0, 1) for field in zip(*states, strict=True)))
+
+    def gap_drives(self, states: Any, times: Tensor) -> Tensor:
+        """Drives of N states at times [N, Q], [N, Q, K]."""
+        return self.drive(states, times)
+
+    def scored_terms(self, batch: Batch, integral: Integral | None = None) -> Terms:
+        """``terms``, with the calendar where the model has one."""
+        return self.terms(batch, integral) if self.calendar is None else Terms(*calendar_terms(self, batch, integral))
+
     @abstractmethod
     def config(self) -> dict[str, Any]:
         """The constructor's arguments, as JSON can hold them."""
@@ -207,13 +224,15 @@ class Model(nn.Module, ABC):
             "time_unit": self.time_unit,
             "start_atom": self.start_atom is not None,
             "end_atom": None if self.end_atom is None else len(self.end_atom.by_count),
+            "calendar": None if self.calendar is None else self.calendar.config(),
             "training": self.training_record,
         }
         return MODEL_FILES.write(directory, about, self.state_dict())
 
     def digest(self) -> str:
         """A name that no other model has: from its kind, its types and its weights."""
-        about = json.dumps([self.kind, self.types, self.time_unit])
+        known = [] if self.calendar is None else [self.calendar.config()]
+        about = json.dumps([self.kind, self.types, self.time_unit, *known])
         return hashlib.blake2b((about + weights_digest(self.state_dict())).encode(), digest_size=8).hexdigest()
 
     def adapt(self, streams: StreamSet) -> None:
@@ -270,7 +289,7 @@ class Model(nn.Module, ABC):
         self, batch: Batch, integral: Integral | None = None, *, score_first: bool = True, score_end: bool = True
     ) -> Tensor:
         """log p(stream) for each stream of a batch, [B]; see ``log_likelihood``."""
-        logs, areas = self.terms(batch, integral)
+        logs, areas = self.scored_terms(batch, integral)
         result = -areas.sum(1)
         if self.end_atom is not None and score_end:
             result = result + self.end_atom.score(self, batch)
@@ -325,6 +344,11 @@ class Model(nn.Module, ABC):
             streams = StreamSet([streams], types=self.types or [str(k) for k in range(self.num_types)])
         if not isinstance(streams, StreamSet):
             raise ModelError(f"expected a stream set, not a {type(streams).__name__}. Build one with rd.StreamSet.")
+        if self.calendar is not None and not streams.axis.is_calendar:
+            raise ModelError(
+                "the model knows hours and days, and these streams have no dates. Read them from a table with dates, "
+                "or fit a model without a calendar (calendar=False, --no-calendar)."
+            )
         if self.time_unit is not None and streams.axis.unit is not None:
             streams = streams.with_unit(self.time_unit)
         if self.types is not None and not (

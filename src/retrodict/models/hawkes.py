@@ -29,6 +29,7 @@ from retrodict.models.quadrature import Integral, Speeds
 
 _CHUNK = 64
 _PAIRS = 1 << 24  # numbers of all pairs of a chunk, for each stream and type
+_TURNS = 2  # of a calendar and what is excited
 _LEAST = 1e-9  # events caused: logarithms of parameters stay finite, so that gradients can go on from them
 
 
@@ -146,9 +147,22 @@ class Hawkes(Model):
         return self.base * length - (self._excited(state, start) * self._lost(length)).sum(-2)
 
     def terms(self, batch: Batch, integral: Integral | None = None) -> Terms:
-        """The recursion in chunks: within a chunk all pairs at once, between chunks the decayed sum.
+        """Exact, differentiable, and linear in the length of the streams."""
+        excited, after = self._excitations(batch)
+        rates = (self.base + excited.sum(-2)).gather(-1, batch.types[..., None])[..., 0]
+        gaps = batch.gaps[..., None]
+        areas = self.base * gaps - (after * self._lost(gaps)).sum(-2)
+        return Terms(torch.where(batch.mask, rates, 1.0).log(), areas.sum(-1))
 
-        Exact, differentiable, and linear in the length of the streams.
+    def gap_states(self, batch: Batch) -> HawkesState:
+        """By the same recursion, [B (L+1), ...]."""
+        after = self._excitations(batch)[1].flatten(0, 1)
+        return HawkesState(after, torch.cat([batch.begins[:, None], batch.times], 1).flatten())
+
+    def _excitations(self, batch: Batch) -> tuple[Tensor, Tensor]:
+        """What earlier events add just before each event [B, L, R, K], and when each gap begins [B, L+1, R, K].
+
+        The recursion in chunks: within a chunk all pairs at once, between chunks the decayed sum.
         """
         B, L = batch.types.shape
         jumps = self.jumps
@@ -168,11 +182,7 @@ class Hawkes(Model):
             carried = before[-1][:, -1] + jump[:, -1]
             carried_from = times[:, -1]
         excited = torch.cat(before, 1) if before else carried[:, None][:, :0]
-        rates = (self.base + excited.sum(-2)).gather(-1, batch.types[..., None])[..., 0]
-        after = torch.cat([torch.zeros_like(carried)[:, None], excited + jumps[batch.types]], 1)
-        gaps = batch.gaps[..., None]
-        areas = self.base * gaps - (after * self._lost(gaps)).sum(-2)
-        return Terms(torch.where(batch.mask, rates, 1.0).log(), areas.sum(-1))
+        return excited, torch.cat([torch.zeros_like(carried)[:, None], excited + jumps[batch.types]], 1)
 
     def step_memory(self, streams: int, events: int) -> float:
         """All pairs of events within a chunk, for each scale, and for each type that has decays of its own."""
@@ -222,7 +232,18 @@ class Hawkes(Model):
         """
         if not self.many:
             return None
-        fit: Fit = fit_excitation(train, dev, self.decay.detach().double().cpu().numpy(), self.start_atom is not None)
+        record = self._solve(train, dev)
+        if self.calendar is not None:  # in turn with what is excited
+            from retrodict.models.calendar_fit import improve_calendar
+
+            for _ in range(_TURNS):
+                improve_calendar(self, train, dev)
+                record = self._solve(train, dev)
+        return record
+
+    def _solve(self, train: StreamSet, dev: StreamSet) -> dict[str, Any]:
+        decays = self.decay.detach().double().cpu().numpy()
+        fit: Fit = fit_excitation(train, dev, decays, self.start_atom is not None, self.calendar)
         with torch.no_grad():
             self.log_base.copy_(torch.from_numpy(fit.base).log())
             self.log_excitation.copy_(torch.from_numpy(fit.excitation).clamp(min=_LEAST).log())

@@ -22,6 +22,8 @@ from numpy.typing import NDArray
 
 from retrodict import _limits
 from retrodict.events.stream_set import StreamSet
+from retrodict.models.calendar import Calendar
+from retrodict.models.hawkes_season import seasonal_areas
 from retrodict.models.start import first_types
 
 Floats = NDArray[np.float64]
@@ -49,17 +51,24 @@ class Maximum(NamedTuple):
 
 
 class History:
-    """What likelihoods need to know of streams: ``before`` [N, R K] for each event, ``caused`` [R K], ``time``."""
+    """What likelihoods need to know of streams: ``before`` [N, R K] for each event, ``caused`` [R K], ``time``.
 
-    def __init__(self, streams: StreamSet, decays: Floats, start_atom: bool) -> None:
+    Where intensities are multiplied by a calendar's factors, ``caused`` [R K, K] and ``time`` [K] count these.
+    """
+
+    def __init__(self, streams: StreamSet, decays: Floats, start_atom: bool, calendar: Calendar | None = None) -> None:
         N, R, K = streams.num_events, len(decays), streams.num_types
         _limits.ask_memory(16.0 * N * R * K, f"fitting {R} scales to {N:,} events of {K:,} types", "use fewer scales")
         self.types = np.asarray(streams.event_types)
-        self.time = float(streams.durations.sum())
-        self.before = _before(streams, decays).reshape(N, R * K)
-        left = np.repeat(streams.ends, streams.lengths) - streams.event_times
-        caused = [np.bincount(self.types, -np.expm1(-decay * left), minlength=K) for decay in decays]
-        self.caused = np.concatenate(caused)
+        before = _before(streams, decays)
+        self.before = before.reshape(N, R * K)
+        if calendar is None:
+            self.time: Any = float(streams.durations.sum())
+            left = np.repeat(streams.ends, streams.lengths) - streams.event_times
+            caused = [np.bincount(self.types, -np.expm1(-decay * left), minlength=K) for decay in decays]
+            self.caused: Floats = np.concatenate(caused).astype(np.float64)
+        else:
+            self.time, self.caused = seasonal_areas(streams, before, decays, calendar)
         self.scored = np.ones(N, dtype=bool)
         if start_atom:  # it scores the events at the very start
             self.scored[streams.offsets[:-1][first_types(streams) >= 0]] = False
@@ -69,15 +78,19 @@ class History:
         before = self.before[(self.types == k) & self.scored]
         return np.concatenate([np.ones((len(before), 1)), before], 1)
 
-    def areas(self) -> Floats:
+    def areas(self, k: int) -> Floats:
         """[1 + R K]: what each parameter of a type adds to the expected number of its events."""
-        return np.concatenate([[self.time], self.caused])
+        if isinstance(self.time, float):
+            return np.concatenate([[self.time], self.caused])
+        return np.concatenate([[self.time[k]], self.caused[:, k]])
 
 
-def fit_excitation(train: StreamSet, dev: StreamSet, decays: Floats, start_atom: bool) -> Fit:
+def fit_excitation(
+    train: StreamSet, dev: StreamSet, decays: Floats, start_atom: bool, calendar: Calendar | None = None
+) -> Fit:
     """The best parameters for ``decays`` [R] on training streams; dev streams say how much to hold back."""
     R, K = len(decays), train.num_types
-    known, new = History(train, decays, start_atom), History(dev, decays, start_atom)
+    known, new = (History(streams, decays, start_atom, calendar) for streams in (train, dev))
     best, gaps, idle, steps = np.zeros((1 + R * K, K)), 0.0, np.zeros(K), 0
     for k in range(K):
         X, X_new = known.rows(k), new.rows(k)
@@ -86,11 +99,11 @@ def fit_excitation(train: StreamSet, dev: StreamSet, decays: Floats, start_atom:
         w[-1] = 0.5
         top, at = -np.inf, None
         for more in reversed(IDLE):
-            areas = known.areas()
+            areas = known.areas(k)
             areas[1:] += more
             found = maximise(X, w, areas, at)
             at, steps = found.at, steps + found.steps
-            score = float(np.log(X_new @ at).sum() - new.areas() @ at)
+            score = float(np.log(X_new @ at).sum() - new.areas(k) @ at)
             if score > top:
                 top, idle[k], best[:, k], gap = score, more, at, found.gap
         gaps += gap

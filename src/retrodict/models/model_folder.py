@@ -11,6 +11,8 @@ import torch
 from retrodict.errors import ModelError
 from retrodict.models import MODELS
 from retrodict.models.base import MODEL_FILES, Model
+from retrodict.models.calendar import Calendar
+from retrodict.models.covariates import MOST_NAMES, MOST_STEPS
 from retrodict.models.end import MOST_COUNTS, EndAtom
 from retrodict.models.saved import OBJECT, Check
 from retrodict.models.start import StartAtom
@@ -26,6 +28,7 @@ def load_model(directory: str | os.PathLike[str], device: str | torch.device = "
     path = Path(directory)
     about, kind = MODEL_FILES.read(path, MODELS, _FIELDS)
     model = MODEL_FILES.build(path, lambda: kind(**about["config"]))
+    model.time_unit = about["time_unit"]
     if about["start_atom"]:
         model.start_atom = StartAtom(torch.zeros(model.num_types + 1))
     counts = about.get("end_atom")  # folders of before there were any say nothing of it
@@ -34,9 +37,14 @@ def load_model(directory: str | os.PathLike[str], device: str | torch.device = "
             wanted = f"null or a number of events from 1 to {MOST_COUNTS:,}"
             raise ModelError(f"{path / MODEL_FILES.json}: end_atom must be {wanted}. Fit or copy it again.")
         model.end_atom = EndAtom.empty(counts, model)
+    if about.get("calendar") is not None:
+        known = about["calendar"]
+        model.calendar = MODEL_FILES.build(path, lambda: _calendar(model, known))
     tensors = MODEL_FILES.read_weights(path, model.state_dict())
     model.to(device=device, dtype=next(v.dtype for k, v in tensors.items() if k != "time_scale"))
     model.load_state_dict(tensors)
+    if model.calendar is not None:
+        model.calendar.check_weights()
     if model.start_atom is not None and not abs(float(model.start_atom.log_probs.logsumexp(0))) < 1e-3:
         file = path / MODEL_FILES.weights
         raise ModelError(f"{file}: the probabilities at the start do not add up to 1. Fit or copy it again.")
@@ -45,8 +53,20 @@ def load_model(directory: str | os.PathLike[str], device: str | torch.device = "
             file = path / MODEL_FILES.json
             raise ModelError(f"{file}: types must be {model.num_types} different names. Fit or copy it again.")
         model.types = tuple(about["types"])
-    model.time_unit, model.training_record = about["time_unit"], about["training"]
+    model.training_record = about["training"]
     return model
+
+
+def _calendar(model: Model, about: Any) -> Calendar:
+    """An empty calendar as a folder describes it."""
+    names, steps = about["covariates"], about["steps"]
+    if not (isinstance(names, list) and _is_names(names) and len(names) <= MOST_NAMES):
+        raise ModelError(f"the calendar's covariates must be at most {MOST_NAMES} names.")
+    if not (isinstance(steps, int) and 0 <= steps <= MOST_STEPS and (steps > 0) == bool(names)):
+        raise ModelError(f"the calendar's covariates must have 1 to {MOST_STEPS:,} rows.")
+    if about["unit"] != model.time_unit or not (about["zone"] is None or isinstance(about["zone"], str)):
+        raise ModelError("the calendar must be in the unit of the model's times, and in a zone.")
+    return Calendar.from_config(model.num_types, **about)
 
 
 def _is_names(value: Any) -> bool:

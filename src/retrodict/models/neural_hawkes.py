@@ -159,6 +159,15 @@ class NeuralHawkes(SoftplusModel):
         bos = batch.types.new_full((1, len(batch.types)), self.boundary)
         return *self.lstm.scan(torch.cat([bos, batch.types.t()]), gaps), gaps
 
+    def gap_states(self, batch: Batch) -> CellsSince:
+        """From one scan, [B (L+1), ...]."""
+        cells = Cells(*(field.transpose(0, 1).flatten(0, 1) for field in self._scan(batch)[0]))
+        return CellsSince(*cells, torch.cat([batch.begins[:, None], batch.times], 1).flatten())
+
+    def gap_drives(self, states: CellsSince, times: Tensor) -> Tensor:
+        """Block by block, also with gradients."""
+        return project(states.cells, self._elapsed(states, times), self.readout)
+
     def terms(self, batch: Batch, integral: Integral | None = None) -> Terms:
         """All intensities from one scan; gaps that need as many panels are integrated together."""
         (B, L), rule = batch.types.shape, integral or GaussLegendre()

@@ -23,6 +23,7 @@ from retrodict.events.batch import make_batch
 from retrodict.events.stream_set import StreamSet
 from retrodict.events.time_axis import TimeAxis
 from retrodict.models.base import Model
+from retrodict.models.first_dates import on_axis
 from retrodict.models.state import put, take
 from retrodict.models.thinning import CANDIDATES, categorical, thin
 from retrodict.random import split, stream_keys, uniform
@@ -46,6 +47,7 @@ def simulate(
     seed: int = 0,
     *,
     num_events: int | ArrayLike | None = None,
+    start: Any = None,
     history: StreamSet | None = None,
     batch_size: int | None = None,
     max_events: int = 1_000_000,
@@ -55,7 +57,8 @@ def simulate(
 
     ``end`` and ``num_events`` are one value or one per stream. With ``num_events`` a stream ends at its last
     event (or at ``end``, if that comes first). Streams of a model with an end atom end by themselves, at an event:
-    neither needs to be given, and both only cut short. With ``history`` the streams go on from the end of each
+    neither needs to be given, and both only cut short. ``start`` gives streams dates: one, or one per stream, from
+    which ``end`` then counts; a model with a calendar needs it. With ``history`` the streams go on from the end of each
     given stream to ``end`` (a time on the history's own axis) and only the new events are returned, under
     the same ids; an end atom then speaks of the new events alone. A stream that would exceed ``max_events`` raises a
     RunawayError: nothing is cut silently.
@@ -72,9 +75,9 @@ def simulate(
     may_go_on = end is None or not np.isfinite(np.asarray(end, dtype=np.float64)).all()
     if num_events is None and may_go_on and (model.end_atom is None or history is not None):
         raise ModelError("simulate needs end=, the time to stop at, or num_events=, the number to stop after.")
-    origin = np.zeros(num_streams) if history is None else history.starts
+    origin, axis = _origins(model, num_streams, start, history)
     begin = np.zeros(num_streams) if history is None else history.durations
-    stop = _per_stream(np.inf if end is None else end, num_streams, "end") - origin
+    stop = _per_stream(np.inf if end is None else end, num_streams, "end") - (0.0 if history is None else origin)
     limit = _per_stream(np.inf if num_events is None else num_events, num_streams, "num_events")
     if (stop < begin).any():
         i = int(np.argmax(stop < begin))
@@ -95,15 +98,29 @@ def simulate(
         before = np.zeros(len(rows), dtype=np.int64) if history is None else history.lengths[rows]
         ends = Ends(model, keys, before)
         stretch = begin[rows], stop[rows], limit[rows]
-        drawn = simulate_batch(model, state, keys, *stretch, history is None, max_events, ends=ends)
+        starts = torch.as_tensor(origin[rows] + axis.since_1970, device=model.device)
+        drawn = simulate_batch(model, state, keys, *stretch, history is None, max_events, ends=ends, starts=starts)
         parts.append((drawn.row + first, drawn.time, drawn.type))
         over.append(ends.over.cpu().numpy())
         if progress is not None:
             progress(first + len(rows))
     events = Drawn(*(np.concatenate([p.cpu().numpy() for p in field]) for field in zip(*parts, strict=True)))
-    axis = TimeAxis(unit=model.time_unit) if history is None else history.axis
     streams = _collect(model, events, begin, stop, limit, np.concatenate(over), origin, ids, axis)
     return streams if history is None or given.axis.unit is None else streams.with_unit(given.axis.unit)
+
+
+def _origins(model: Model, count: int, start: Any, history: StreamSet | None) -> tuple[NDArray[np.float64], TimeAxis]:
+    """When streams start [count], on which axis."""
+    if history is not None:
+        return history.starts, history.axis
+    if start is not None:
+        return on_axis(start, count, model.time_unit, None if model.calendar is None else model.calendar.zone)
+    if model.calendar is not None:
+        raise ModelError(
+            "the model knows hours and days: say when simulated streams start, with start=, such as "
+            'start="2024-03-01T08:00".'
+        )
+    return np.zeros(count), TimeAxis(unit=model.time_unit)
 
 
 def _per_stream(value: Any, count: int, name: str) -> NDArray[np.float64]:
@@ -145,11 +162,13 @@ def simulate_batch(
     max_events: int,
     watch: Callable[[Drawn, Any], None] | None = None,
     ends: Ends | None = None,
+    starts: Tensor | None = None,
 ) -> Drawn:
     """Events of R rows after ``begin`` until ``stop``, since the start of each, given the model's states [R, ...].
 
     ``watch`` is called with events as they are drawn, at most one of each row at a time, and the states before them.
-    ``ends`` says which rows end with one; without it they go on.
+    ``ends`` says which rows end with one; without it they go on. ``starts`` [R] are when rows started, since 1970,
+    which a model with a calendar needs.
     """
     device = model.device
     now = torch.as_tensor(begin.copy(), device=device)
@@ -170,10 +189,13 @@ def simulate_batch(
         part = take(state, active)
         reach = torch.minimum(now[active] + window[active], right[active])
         reach = torch.where(torch.isfinite(reach), reach, now[active] + 1.0)
-        rate = model.bound(part, now[active], reach).sum(-1).to(torch.float64)
-        found, time, types, moved, _ = thin(
-            partial(model.intensity, part), rate, keys[active], round_[active], now[active], reach
-        )
+        bound, rates = model.bound(part, now[active], reach), partial(model.intensity, part)
+        if model.calendar is not None:
+            assert starts is not None
+            bound = bound * model.calendar.bound(now[active], reach, starts[active])
+            rates = partial(_seasonal, model, part, starts[active, None])
+        rate = bound.sum(-1).to(torch.float64)
+        found, time, types, moved, _ = thin(rates, rate, keys[active], round_[active], now[active], reach)
         if bool(((rate == 0) & torch.isinf(right[active])).any()):
             raise ModelError(
                 "a stream's intensity fell to zero: it will never reach num_events, or its own end. Give end= too."
@@ -202,6 +224,12 @@ def simulate_batch(
                 )
     nothing = Drawn(now[:0].long(), now[:0], now[:0].long())
     return Drawn(*(torch.cat(field) for field in zip(nothing, *draws, strict=True)))
+
+
+def _seasonal(model: Model, state: Any, start: Tensor, t: Tensor) -> Tensor:
+    """λ_k at times [R, N] with the calendar's factor, [R, N, K]."""
+    assert model.calendar is not None
+    return model.intensity(state, t) * model.calendar.factor(t, start)
 
 
 def _draw_start(model: Model, state: Any, keys: Tensor, left: Tensor, draws: list[Drawn]) -> Any:

@@ -236,8 +236,13 @@ class StateSpace(SoftplusModel):
     def _project(self, units: Tensor) -> Tensor:
         return units @ self.readout.t() + self.offset
 
-    def _whole(self, batch: Batch, positions: Tensor) -> Tensor:
-        """h inside every gap of whole streams and at its end, [B, L+1, Q+1, F]; inside, time runs along dimension 0."""
+    def gap_states(self, batch: Batch) -> Memory:
+        """From one scan a layer, [B (L+1), ...]."""
+        memories = torch.stack(self._scan(batch)[0], 2).transpose(0, 1).flatten(0, 1)
+        return Memory(memories, torch.cat([batch.begins[:, None], batch.times], 1).flatten())
+
+    def _scan(self, batch: Batch) -> tuple[list[Tensor], Tensor]:
+        """Memories of each layer in every gap, [L+1, B, R, U] each, and scaled gaps [L+1, B]."""
         gaps = (batch.gaps / self.time_scale.to(self.dtype)).t()
         types = torch.cat([batch.types.new_full((1, len(batch.types)), self.boundary), batch.types.t()])
         before = torch.cat([torch.zeros_like(gaps[:1]), gaps[:-1]])
@@ -246,6 +251,11 @@ class StateSpace(SoftplusModel):
             gates, jumps = layer.changes(types, below)
             memories.append(linear_scan(gates * layer.fade(before)[..., None], jumps))
             below = layer.now(memories[-1], below) if len(memories) < self.num_layers else None
+        return memories, gaps
+
+    def _whole(self, batch: Batch, positions: Tensor) -> Tensor:
+        """h inside every gap of whole streams and at its end, [B, L+1, Q+1, F]; inside, time runs along dimension 0."""
+        memories, gaps = self._scan(batch)
         ends = torch.cat([positions, torch.ones_like(positions[..., :1])], -1)
         elapsed = gaps[..., None] * (ends if ends.dim() == 1 else ends.transpose(0, 1))
         return self._units(memories, elapsed).transpose(0, 1)

@@ -28,7 +28,7 @@ def surprises(model: Model, streams: StreamSet) -> list[Suspicion]:
         scored = batch.mask & (batch.times > 0) if model.start_atom is not None else batch.mask
         types = batch.types[scored].cpu().numpy()
         counts += np.bincount(types, minlength=K)
-        own = model.terms(batch, _NO_INTEGRAL).log_intensities[scored].double().clamp(min=_LEAST)
+        own = model.scored_terms(batch, _NO_INTEGRAL).log_intensities[scored].double().clamp(min=_LEAST)
         logs += np.bincount(types, own.cpu().numpy(), minlength=K)
     if time <= 0:
         return []

@@ -126,7 +126,7 @@ class Proposal(Intensity):
             if positions.dim() == 1:
                 gaps = gap_ends(batch)
                 speeds = self.model.batch_speeds(batch) if is_graded(rule) else None
-                breaks = grade(rule, speeds, *gaps, self.missingness.breaks(*gaps, context))
+                breaks = grade(rule, speeds, *gaps, self.breaks(*gaps, context))
                 positions, weights = cut_at((positions, weights), *gaps, breaks)
         at_once = self._streams_at_once(batch, positions)
         if at_once < len(batch.gaps):
@@ -137,6 +137,8 @@ class Proposal(Intensity):
         at_events, inside = self._drives(pairs, prepared, positions, times)
         with torch.no_grad():  # the mechanism is given
             rho = self.missingness.rates(times, context.over(times)).to(inside.dtype)
+            if self.model.calendar is not None:  # another factor of λ^q that does not depend on the past
+                rho = rho * self.model.calendar.factor(times, batch.starts[:, None, None]).to(rho.dtype)
         rates = (rho[:, :, :-1] * self.model.activate(inside)).sum(-1)
         areas = (rates @ weights if weights.dim() == 1 else (rates * weights).sum(-1)) * batch.gaps
         own = at_events.gather(-1, batch.types[..., None])[..., 0]

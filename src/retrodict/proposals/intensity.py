@@ -20,7 +20,7 @@ from torch import Tensor, nn
 from retrodict.errors import ModelError
 from retrodict.events.batch import Batch
 from retrodict.events.stream_set import StreamSet
-from retrodict.missingness.base import Context, Missingness
+from retrodict.missingness.base import Context, Missingness, between
 from retrodict.models.base import Model
 from retrodict.models.quadrature import Speeds
 
@@ -125,11 +125,18 @@ class Intensity(nn.Module, ABC):
         rho = self.missingness.rates(t, None if context is None else context.over(t)).to(drive.dtype)
         model = self.model.activate(drive)
         own = model if extra is None else self.model.activate(drive + extra)
+        if self.model.calendar is not None:
+            assert context is not None
+            season = self.model.calendar.factor(t, context.over(t).start).to(drive.dtype)
+            model, own = season * model, season * own
         return Rates(model, rho * own, rho)
 
     def bound(self, state: Any, ahead: Any, start: Tensor, stop: Tensor, context: Context | None = None) -> Tensor:
         """A guaranteed upper bound of λ^q_k over [start, stop] [R] if nothing happens there, [R, K]."""
         rho = self.missingness.bound(start, stop, context)
+        if self.model.calendar is not None:
+            assert context is not None
+            rho = rho * self.model.calendar.bound(start, stop, context.start)
         past = self.model.feature_range(state, start, stop) if self.reads_past else None
         extra = self.future_drive_bound(ahead, start, stop, past)
         if extra is None:
@@ -138,9 +145,25 @@ class Intensity(nn.Module, ABC):
         slack = 16 * torch.finfo(self.model.dtype).eps
         return rho.to(reach.dtype) * self.model.activate(reach + slack * (1 + reach.abs().clamp(max=1e6))) * (1 + slack)
 
+    @property
+    def is_timeless(self) -> bool:
+        """Whether nothing but the past changes λ^q: no missing rate, and no calendar."""
+        return self.missingness.is_constant and self.model.calendar is None
+
+    def breaks(self, start: Tensor, stop: Tensor, context: Context) -> Tensor | None:
+        """Times inside (start, stop) [...] where missing rates jump or bend, or a calendar moves on, [..., J]."""
+        breaks, calendar = self.missingness.breaks(start, stop, context), self.model.calendar
+        if calendar is None:
+            return breaks
+        further = calendar.breaks(start, stop, context.over(start).start)
+        some = [times for times in (breaks, further) if times is not None]
+        return between(torch.cat(some, -1), start, stop) if some else None
+
     def floor(self, state: Any, t: Tensor, start: Tensor, stop: Tensor, context: Context) -> Tensor:
         """λ^p_k at t [R, N] times the bound of ρ_k over [start, stop] [R, N]: zero where nothing can go missing."""
         rho = self.missingness.bound(start, stop, context.over(start))
+        if self.model.calendar is not None:
+            rho = rho * self.model.calendar.factor(t, context.over(t).start)
         return self.model.intensity(state, t) * rho.to(self.model.dtype)
 
     def start_log_probs(self, ahead: Any, context: Context) -> Tensor:

@@ -134,7 +134,7 @@ class Served:
 def usual_rates(model: Model) -> NDArray[np.float64]:
     """Events of each type per unit of time, [K], of a few streams that the model draws."""
     try:
-        drawn = simulate(model, 8, num_events=20, seed=0)
+        drawn = simulate(model, 8, num_events=20, seed=0, start=None if model.calendar is None else "2024-01-01T12:00")
     except RetrodictError:  # it hardly ever has an event
         return np.zeros(model.num_types)
     counts = np.bincount(drawn.event_types, minlength=model.num_types)

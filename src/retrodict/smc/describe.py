@@ -14,11 +14,12 @@ from retrodict.proposals.base import Proposal
 
 
 def describe_run(proposal: Proposal, engine: str, seed: int, resample: str | None) -> dict[str, Any]:
-    """Model, mechanism, proposal, engine, seed and versions; and whether the model knows when streams end."""
+    """Model, mechanism, proposal, engine, seed and versions; what the model knows of ends and hours."""
     model = proposal.model
     return {
         "model": f"{model.kind}, {model.digest()[:16]}",
         **({} if model.end_atom is None else {"ends": "learned"}),
+        **({} if model.calendar is None else {"calendar": model.calendar.in_words()}),
         "missing": in_words(proposal.missingness),
         "proposal": proposal.kind,
         "engine": engine,

@@ -88,7 +88,8 @@ class SequentialMonteCarlo:
     ) -> None:
         self.observed, self.proposal, self.model = observed, proposal, proposal.model
         self.keys, self.options, self.M = keys, options, options.particles
-        self.exact = self.model.exact_integrals and is_graded(options.integral)  # integrals of λ^p in closed form
+        # Whether integrals of λ^p are taken in closed form.
+        self.exact = self.model.exact_integrals and self.model.calendar is None and is_graded(options.integral)
         B, device = len(keys), observed.durations.device
         self.stream = torch.arange(B, device=device).repeat_interleave(self.M)
         self.row_keys = particle_keys(keys, self.M)
@@ -187,11 +188,11 @@ class SequentialMonteCarlo:
 
     def next_event(self, at: Place) -> Drawn:
         """The next missing event from q, or how far the rows have come without one (lines 29-39)."""
-        p, rows, mechanism = self.particles, at.rows, self.proposal.missingness
+        p, rows = self.particles, at.rows
         now, varying = p.now[rows], None
-        if not mechanism.is_constant:
+        if not self.proposal.is_timeless:
             varying = Varying(
-                lambda: mechanism.breaks(now, at.right, at.context),
+                lambda: self.proposal.breaks(now, at.right, at.context),
                 lambda t, a, b: self.proposal.floor(at.state, t, a, b, at.context),
             )
         ask = Ask(
@@ -252,6 +253,9 @@ class SequentialMonteCarlo:
         at = self._place(i, self._rows(streams))
         kind = self.observed.types[streams, i].repeat_interleave(self.M)
         log_p = self.model.log_activate(self.model.drive(at.state, at.right)).gather(1, kind[:, None])[:, 0]
+        if self.model.calendar is not None:
+            season = self.model.calendar.log_factor(at.right, at.context.start)
+            log_p = log_p + season.gather(1, kind[:, None])[:, 0].to(log_p.dtype)
         if self.model.start_atom is not None and i == 0:
             log_p = torch.where(at.right == 0, self.model.start_atom.log_type(kind), log_p)
         rho = self.proposal.missingness.rates(at.right, at.context).gather(1, kind[:, None])[:, 0]
@@ -341,7 +345,7 @@ class SequentialMonteCarlo:
         stream = self.stream[at.rows]
         left = self.edges[stream, i - 1] if i else self.observed.begins[stream]
         start, number = self.particles.since[at.rows], self.numbers[stream] + i
-        breaks = self.proposal.missingness.breaks(start, stop, at.context)
+        breaks = self.proposal.breaks(start, stop, at.context)
         breaks = grade(self.options.integral, self.model.speeds(at.state), start, stop, breaks)
         breaks = grade(self.options.integral, self.proposal.future_speeds(at.ahead), at.right, left, breaks)
         return Pieces(start, stop, number, left, at.right, self.keys[stream], breaks)

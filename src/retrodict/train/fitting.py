@@ -31,6 +31,7 @@ from retrodict.events.stream_set import StreamSet
 from retrodict.events.suspicion import warn_of
 from retrodict.missingness.base import Missingness
 from retrodict.models.base import Model
+from retrodict.models.calendar_first import first_calendar
 from retrodict.models.device import find_device
 from retrodict.models.end import is_to_learn
 from retrodict.models.end_fit import learn_end
@@ -68,6 +69,8 @@ def fit(
     resume: bool = True,
     device: str = "auto",
     progress: bool = True,
+    calendar: bool | None = None,
+    covariates: Any = None,
     **options: Any,
 ) -> Any:
     """Fit a model, or a smoothing proposal, to complete ``train`` streams and return it at its best on ``dev``.
@@ -81,6 +84,9 @@ def fit(
     ``beta``, ``learn_from``, ``redraw``, ``fresh_masks``, ``draws`` (``train/divergence.py``). A model whose maximum
     can be computed (``Hawkes`` with several scales) takes no epochs: ``solve`` of the model does it. Where nearly all
     training streams end exactly at an event, a model also learns when streams end (``models/end.py``), after all else.
+    ``calendar=True`` gives a model of dated streams hours of the day and days of the week (``models/calendar.py``) if
+    that helps a Poisson process on dev, and ``calendar=False`` none. ``covariates`` is a table of dates and what is
+    known in advance to hold from then on.
     """
     check_settings(epochs=epochs, batch_size=batch_size, patience=patience)
     check_training(learning_rate, seconds)
@@ -93,8 +99,10 @@ def fit(
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
         fitted, train = model_for(model, train)
+    learned: dict[str, Any] = {}
     if isinstance(fitted, Model):
         fitted.end_atom = None  # it is fitted last, by itself
+        learned = give_calendar(fitted, train, fitted.matched(dev), calendar, covariates)
     capped, epochs = epochs is None, epochs or MOST_EPOCHS["proposal" if isinstance(fitted, Proposal) else "model"]
     batch_size = batch_size or streams_a_step(train)
     _ask_memory(fitted.model if isinstance(fitted, Proposal) else fitted, train, batch_size)
@@ -107,7 +115,7 @@ def fit(
     else:
         objective = Likelihood(fitted, train, fitted.matched(dev), **options)
     with folder_of_run(directory) as folder:
-        about = {"kind": fitted.kind, "config": rounded(fitted.config()), **_given(fitted)}
+        about = {"kind": fitted.kind, "config": rounded(fitted.config()), **_given(fitted), **rounded(learned)}
         run = Run(folder, objective, settings, about)
         if resume and run.is_finished(epochs):
             warnings.warn(f"{folder}: this fit had finished; its model was loaded", DataNotice, stacklevel=2)
@@ -128,7 +136,7 @@ def fit(
                     f"training ended after {epochs:,} epochs while dev improved: {remedy}", DataNotice, stacklevel=2
                 )
         if isinstance(fitted, Model):
-            fitted.training_record |= learn_end(fitted, train, objective.dev)
+            fitted.training_record |= learned | learn_end(fitted, train, objective.dev)
         if directory is not None:
             fitted.save(folder)
             run.finish(done, stopped_early=converged)
@@ -136,6 +144,18 @@ def fit(
         for found in surprises(fitted, fitted.matched(dev)[:200]):
             warnings.warn(str(found), SuspicionNotice, stacklevel=2)
     return fitted
+
+
+def give_calendar(
+    model: Model, train: StreamSet, dev: StreamSet, calendar: bool | None, covariates: Any
+) -> dict[str, Any]:
+    """Give a model a first calendar, or none, or, for None, leave it as it is; what to record of it."""
+    if calendar is False:
+        model.calendar = None
+    if not calendar and covariates is None:
+        return {}
+    model.calendar, record = first_calendar(model, train, dev, covariates)
+    return record
 
 
 def solve(model: Model, objective: Objective, run: Run, resume: bool, batch_size: int) -> bool:
@@ -343,7 +363,7 @@ def _become(model: Model | Proposal, loaded: Model | Proposal) -> None:
     """Give ``model`` the weights and the record of a saved one."""
     if isinstance(model, Model) and isinstance(loaded, Model):
         loaded.to(model.device)
-        model.start_atom, model.end_atom = loaded.start_atom, loaded.end_atom
+        model.start_atom, model.end_atom, model.calendar = loaded.start_atom, loaded.end_atom, loaded.calendar
     model.load_state_dict(loaded.state_dict())
     model.training_record = loaded.training_record
 

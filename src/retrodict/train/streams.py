@@ -17,6 +17,7 @@ from retrodict.events.combine import join
 from retrodict.events.stream_set import StreamSet
 from retrodict.missingness.by_type import ByType
 from retrodict.models.base import Model
+from retrodict.models.first_dates import dates_of
 from retrodict.models.quadrature import GaussLegendre
 from retrodict.models.simulate import simulate
 from retrodict.proposals.filtering import Filtering
@@ -89,15 +90,16 @@ def draw_like(model: Model, streams: StreamSet, seed: int = 0) -> StreamSet:
     """
     streams = model.matched(streams)
     most = 1000 + 100 * int(streams.lengths.max(initial=0))
+    dates = None if model.calendar is None else dates_of(streams)
     if model.end_atom is not None:
-        drawn = simulate(model, len(streams), seed=seed, max_events=most)
+        drawn = simulate(model, len(streams), seed=seed, max_events=most, start=dates)
         streams = streams.replace(ends=streams.starts + drawn.durations)
-        times = drawn.event_times + np.repeat(streams.starts, drawn.lengths)
+        times = drawn.event_times + np.repeat(streams.starts - drawn.starts, drawn.lengths)
         return _with_events(streams, times, drawn.event_types, drawn.offsets)
     everything = Filtering(model, ByType(1.0))
     if model.device.type != "cpu" or choose("auto", everything, Options(1, None, max_events=most)).name == "torch":
-        drawn = simulate(model, len(streams), streams.durations, seed, max_events=most)
-        times = drawn.event_times + np.repeat(streams.starts, drawn.lengths)
+        drawn = simulate(model, len(streams), streams.durations, seed, max_events=most, start=dates)
+        times = drawn.event_times + np.repeat(streams.starts - drawn.starts, drawn.lengths)
         return _with_events(streams, times, drawn.event_types, drawn.offsets)
     none = np.zeros(0, dtype=np.int64)
     nothing = _with_events(streams, np.zeros(0), none, np.zeros(len(streams) + 1, dtype=np.int64))

@@ -20,9 +20,9 @@ from torch import Tensor
 
 from retrodict.errors import ModelError, RunawayError
 from retrodict.events.batch import Batch
-from retrodict.missingness.base import Missingness
 from retrodict.missingness.pieces import Pieces, of_time, pieces_of, rates_at
 from retrodict.models import Hawkes, NeuralHawkes, Poisson, StateSpace
+from retrodict.models.calendar import Calendar
 from retrodict.models.end import EndAtom
 from retrodict.models.quadrature import GaussLegendre
 from retrodict.proposals.base import Proposal
@@ -151,10 +151,10 @@ class NativeEngine:
         heads = np.full((B, S, M), -1, np.int32)
         results = _built().Results(log_evidence, ess, parents, resampled, log_weights, heads)
         model, future = self._weights(proposal)
-        pieces = pieces_of(proposal.missingness, observed)
+        pieces = pieces_of(proposal.missingness, observed, proposal.model.calendar)
         assert pieces is not None
         never_change = _never_change(pieces)
-        rates, shares = _rates(observed, proposal.missingness, pieces, never_change), _shares(observed, proposal)
+        rates, shares = _rates(observed, proposal, pieces, never_change), _shares(observed, proposal)
         threads = torch.get_num_threads()
         group = max(1, min(_GROUP_ROWS // M, -(-B // threads)))
         settings = _settings(proposal, options, pieces, never_change)
@@ -222,19 +222,38 @@ def _give_state(like: Any, taken: NDArray[np.float64], since: NDArray[np.float64
 
 def _never_change(pieces: Pieces) -> bool:
     """Whether rates are the same at all times, in all streams and after all histories."""
-    return not pieces.after and bool((pieces.rates == pieces.rates[:1, :1, :1]).all())
+    return not pieces.after and pieces.factors is None and bool((pieces.rates == pieces.rates[:1, :1, :1]).all())
 
 
-def _rates(observed: Batch, mechanism: Missingness, pieces: Pieces, never_change: bool) -> Any:
-    """Missing rates of observed events, at the start and at the end, and, where they change, in between."""
+def _rates(observed: Batch, proposal: Proposal, pieces: Pieces, never_change: bool) -> Any:
+    """Missing rates of observed events, at the start and at the end, and, where they change, in between.
+
+    The factor that a calendar gives an observed event is the same for all particles: it goes with its rate.
+    """
+    mechanism, calendar = proposal.missingness, proposal.model.calendar
     seen = rates_at(mechanism, observed, observed.times).gather(2, observed.types[..., None])[..., 0]
     start = 1 - rates_at(mechanism, observed, torch.zeros_like(observed.durations)[:, None])[:, 0]
     end = rates_at(mechanism, observed, observed.durations[:, None])[:, 0]
     for part in pieces.after:
         start = start * (1 - part.late)
     some = slice(0, 0) if never_change else slice(None)
-    tensors = (torch.log1p(-seen), 1 - start, end, pieces.breaks, pieces.rates[:, some], pieces.bends[:, some])
-    return _built().Rates(*(tensor.contiguous().numpy() for tensor in tensors))
+    log_seen, season = torch.log1p(-seen), list[Tensor]()
+    if calendar is not None and pieces.factors is not None:
+        log_seen = log_seen + _log_factors(observed, calendar, proposal.model.start_atom is not None)
+        season = [pieces.factors, calendar.factor(observed.durations, observed.starts).detach()]
+    tensors = (log_seen, 1 - start, end, pieces.breaks, pieces.rates[:, some], pieces.bends[:, some], *season)
+    arrays = [tensor.contiguous().numpy() for tensor in tensors]
+    return _built().Rates(*arrays, *[None] * (8 - len(arrays)))
+
+
+@torch.no_grad()
+def _log_factors(observed: Batch, calendar: Calendar, start_atom: bool) -> Tensor:
+    """The calendar's c_k at observed events, [B, L]; nothing at the start where an atom scores the event."""
+    found = calendar.log_factor(observed.times, observed.starts[:, None])
+    found = found.gather(2, observed.types[..., None])[..., 0]
+    if start_atom and found.shape[1]:
+        found[:, 0] = torch.where(observed.times[:, 0] == 0, 0.0, found[:, 0])
+    return found
 
 
 def _shares(observed: Batch, proposal: Proposal) -> NDArray[np.float32] | None:
@@ -266,7 +285,7 @@ def _settings(proposal: Proposal, options: Options, pieces: Pieces, never_change
         rule.reach if rule.graded else math.inf,
         rule.ratio,
         rule.error,
-        rule.graded,
+        rule.graded and proposal.model.calendar is None,
         grid.tolist(),
         antiderivatives.reshape(-1).tolist(),
         missing,

@@ -77,7 +77,8 @@ def _go_on(online: Online, lines: dict[Name, Line], ahead: float, seed: int) -> 
     keys = split(split(present.row_keys, _ONWARDS), seed)
     watcher = Watcher(online, lines, present, rows, torch.tensor(begin + ahead, device=model.device)[rows], keys)
     stretch = np.repeat(begin, M), np.repeat(begin + ahead, M), np.full(len(rows), np.inf)
-    drawn = simulate_batch(model, present.particles.state, keys, *stretch, False, online.max_events, watcher)
+    how = False, online.max_events, watcher
+    drawn = simulate_batch(model, present.particles.state, keys, *stretch, *how, starts=watcher.start)
     row, time, kind = (field.cpu().numpy() for field in drawn)
     seen = torch.cat([torch.zeros(0, dtype=torch.bool), *(some.cpu() for some in watcher.seen)]).numpy()
     starts = np.array([line.start for line in own], dtype=np.float64)

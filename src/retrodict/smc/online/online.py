@@ -91,6 +91,11 @@ class Online:
         model = proposal.model
         axis = axis or TimeAxis()
         self.axis = TimeAxis(model.time_unit or axis.unit, axis.origin, axis.timezone)
+        if model.calendar is not None and not self.axis.is_calendar:
+            raise ModelError(
+                "the model knows hours and days: say which dates times stand for, with axis=streams.axis of dated "
+                "streams."
+            )
         there = proposal.missingness.in_zone(self.axis.timezone)
         self.proposal = proposal if there is proposal.missingness else proposal.given(there)
         _refuse_ends(self.proposal)

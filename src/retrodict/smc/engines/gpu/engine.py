@@ -59,6 +59,8 @@ class TritonEngine:
             return f"it takes filtering and smoothing proposals, not {type(proposal).__name__}."
         if isinstance(proposal, Smoothing) and proposal.mixing > _MOST_UNITS:
             return f"it takes at most {_MOST_UNITS:,} mixing units, and this smoother has {proposal.mixing:,}."
+        if model.calendar is not None:
+            return "it does not know models with a calendar."
         if of_time(proposal.missingness) is None:
             return (
                 "it takes missing rates that depend on the time and the last trigger, and "
