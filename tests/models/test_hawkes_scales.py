@@ -84,7 +84,7 @@ def test_the_fits_own_likelihood_is_the_models():
         own = 0.0
         for k in range(2):
             a = torch.cat([model.base[k : k + 1], model.excitation[:, :, k].reshape(-1)]).detach().numpy()
-            own += np.log(history.rows(k) @ a).sum() - history.areas() @ a
+            own += np.log(history.rows(k) @ a).sum() - history.areas(k) @ a
         atoms = 0.0 if not atom else float(model.start_atom.log_type(torch.tensor(0)) + 2 * model.start_atom.log_none())
         assert float(model.log_likelihood(streams).sum().detach()) == pytest.approx(own + atoms, abs=1e-12)
 
