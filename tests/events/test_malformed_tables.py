@@ -96,13 +96,13 @@ CSV = {
         {},
         [
             "bad.csv, stream 'b', row 2: column 'time' mixes times in UTC with times in no time zone",
-            'pass timezone="UTC"',
+            'timezone="UTC"',
         ],
     ),
     "two offsets": (
         HEADER + "a,2013-01-01T00:00:00+01:00,x\na,2013-07-01T00:00:00+02:00,x\n",
         {},
-        ["stream 'a', row 2: column 'time' mixes times in +01:00 with times in +02:00", 'pass timezone="UTC"'],
+        ["stream 'a', row 2: column 'time' mixes times in +01:00 with times in +02:00", 'timezone="UTC"'],
     ),
     "hour that happened twice": (
         HEADER + "a,2013-11-03T00:30,x\na,2013-11-03T01:30,x\n",
@@ -192,7 +192,7 @@ CSV = {
     "naive dates, aware end": (
         HEADER + "a,2013-01-01,x\n",
         {"end": datetime.datetime(2014, 1, 1, tzinfo=datetime.UTC)},
-        ["column 'time' has times in no time zone, but end= has times in UTC", 'pass timezone="UTC"'],
+        ["column 'time' has times in no time zone, but end= has times in UTC", 'timezone="UTC"'],
     ),
     "empty stream without end": (
         HEADER + "a,1,x\nb,,\n",

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from retrodict.evaluate.check import Check
 
 _SHARE_HIDDEN = 0.5  # where it is not said what goes missing
+_FEW_ON_DEV = 20  # streams, below which a verdict is worth little
 _MOST_ON_DEV, _SHARE, _LEAST_SECONDS = 200, 0.1, 2.0
 
 
@@ -164,6 +165,8 @@ def on_dev(
         common.note(f"the check on dev could not be made: {common.in_options(str(error))}")
         return
     common.out.print(f"check on {result.about['streams']} dev streams{how}: {escape(result.verdict)}", soft_wrap=True)
+    if result.about["streams"] < _FEW_ON_DEV:
+        common.note("these are few streams: 'retrodict check' judges by others that you hold out")
 
 
 def _load(

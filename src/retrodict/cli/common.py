@@ -63,7 +63,7 @@ class Columns(Options):
         "start": _column("When streams start: a column, a number or a date."),
         "end": _column("Until when streams were watched: a column, a number or a date."),
         "unit": _column("Unit of time: second, minute, hour, day ..."),
-        "timezone": _column("Zone of dates that have none, e.g. Europe/Paris."),
+        "timezone": _column("Zone of the place: of dates that have none, and where offsets differ. E.g. Europe/Paris."),
         "codes": (
             Annotated[
                 list[str] | None,

@@ -25,7 +25,8 @@ from retrodict.events.time_axis import SECONDS, TimeAxis
 _OFFSET = r"[T ]\d\d.*?(?P<offset>Z|[+-]\d\d(?::?\d\d)?)$"
 _ISO = "write it as a number or in ISO 8601, such as 2013-01-01T08:30:00 or 2013-01-01T08:30:00+01:00"
 _ONE_ZONE = (
-    'pass timezone="UTC" (or the zone the times belong to): times with an offset are converted to it, '
+    "pass the zone of the place where events happened, whose clocks they follow, such as "
+    'timezone="America/New_York" (timezone="UTC" where there is none): times with an offset are converted to it, '
     "times without one are taken to be in it"
 )
 _DAY = 86_400_000_000_000
