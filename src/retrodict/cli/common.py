@@ -167,7 +167,7 @@ def in_options(text: str) -> str:
     words = "max_events|batch_size|learning_rate|learn_from|num_events"
     text = re.sub(rf"(?<!-)\b({words})\b", lambda name: "--" + name[0].replace("_", "-"), text)
     names = "stream|time|type|start|end|unit|timezone|codes|lifecycle|dev|engine|device|cost|learn-from"
-    text = re.sub(rf"(?:--|\b)({names})=['\"]?([\w/:+.-]*[\w/:+-])['\"]?", r"--\1 \2", text)
+    text = re.sub(rf"(?:--|\b)({names})=['\"]?([\w+-](?:[\w/:+.-]*[\w/:+-])?)['\"]?", r"--\1 \2", text)
     return re.sub(rf"(?:--|\b)({names})=(\"\.\.\.\")?", r"--\1", text)
 
 

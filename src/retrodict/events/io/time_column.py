@@ -139,7 +139,8 @@ def _read_text(column: pa.Array, source: _Source) -> TimeColumn:
     """Numbers or ISO 8601 datetimes; the first value says which."""
 
     def explain(row: int) -> tuple[str, str]:
-        return f"cannot read {show(column[row].as_py())} as a time", _ISO
+        remedy = _ISO if source.places else f"{_ISO}, or name a column, where streams differ"
+        return f"cannot read {show(column[row].as_py())} as a time", remedy
 
     first = column.drop_null()[:1]
     if not len(first) or _is_number(first):
