@@ -245,7 +245,12 @@ def words_of_fit(folder: Path) -> list[str]:
 def start_fit(folder: Path) -> subprocess.Popen[str]:
     rd.write_events(STREAMS, folder / "streams.csv")
     words = [sys.executable, "-m", "retrodict", *words_of_fit(folder)]
-    return subprocess.Popen(words, stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+
+    def listen() -> None:  # what a shell starts in the background is deaf to Ctrl-C, and so are these tests there
+        signal.signal(signal.SIGINT, signal.SIG_DFL)
+
+    pipes = {"stderr": subprocess.PIPE, "stdout": subprocess.PIPE}
+    return subprocess.Popen(words, **pipes, text=True, preexec_fn=listen)
 
 
 def wait_for_epoch(process: subprocess.Popen[str]) -> None:
