@@ -4,6 +4,7 @@
     python -m experiments.honest measure --folder reproduced     impute, decode, compare; one JSON file a case
     python -m experiments.honest measure --folder reproduced --only taxi --settings deterministic rho-0.5
     python -m experiments.honest measure --folder reproduced --only neural-101x10 --settings half --methods filtering
+    python -m experiments.honest time --folder reproduced --only taxi elevator --settings deterministic rho-0.5
     python -m experiments.honest show --folder reproduced        the tables of docs/honest.md
 
 Processes: random neural Hawkes processes of 256 cells, as in appendix G.3 but with a fixed horizon, so that the model
@@ -135,6 +136,27 @@ def measure(folder: Path, task: Task, streams: int, ideal: bool, device: str) ->
     return f"{task.name}: {time.perf_counter() - began:.0f} s"
 
 
+def time_alone(folder: Path, task: Task, streams: int, device: str) -> list[str]:
+    """Milliseconds a stream, one thread, nothing beside it: sampling by default and with 50 particles, decoding."""
+    torch.set_num_threads(1)
+    proposal, observed, _, costs = _inputs(folder, task, streams)
+    proposal = proposal.to(device)
+    cells = []
+    for options in ({}, {"particles": 50, "islands": 1}):
+        rd.impute(observed[:2], proposal, **options).consensus(costs[0], threads=1)  # compiles
+        began = time.perf_counter()
+        posterior = rd.impute(observed, proposal, **options)
+        _ = posterior.chosen
+        cells.append(f"{1e3 * (time.perf_counter() - began) / len(observed):.1f}")
+        spent = []
+        for cost in costs:
+            began = time.perf_counter()
+            posterior.consensus(cost, threads=1)
+            spent.append(f"{1e3 * (time.perf_counter() - began) / len(observed):.1f}")
+        cells.append(" ".join(spent))
+    return [*task, *cells]
+
+
 def _inputs(folder: Path, task: Task, streams: int) -> tuple[rd.Proposal, rd.StreamSet, rd.StreamSet, list[float]]:
     """The proposal, the observed streams, what is missing from them, and costs."""
     if task.data in REAL:
@@ -195,9 +217,14 @@ def _coverage_where_warned(posterior: rd.Posterior, truth: rd.StreamSet, decisio
     return result
 
 
+def results(folder: Path) -> dict[Task, Any]:
+    """All that was measured."""
+    return {_parts(file.stem): read_json(file) for file in sorted((folder / "honest").glob("*.json"))}
+
+
 def show(folder: Path) -> None:
     """The tables of docs/honest.md: processes, how often events happened there, long streams, real data."""
-    found = {_parts(file.stem): read_json(file) for file in sorted((folder / "honest").glob("*.json"))}
+    found = results(folder)
     real = {task: result for task, result in found.items() if task.data in REAL}
     long = {task: result for task, result in found.items() if task not in real and "x" in task.data}
     processes = {task: result for task, result in found.items() if task not in real and task not in long}
@@ -259,7 +286,7 @@ def _covered(found: dict[str, Any], key: str) -> str:
 def main(arguments: list[str] | None = None) -> None:
     """Run a stage."""
     parser = argparse.ArgumentParser()
-    parser.add_argument("stage", choices=["measure", "show"])
+    parser.add_argument("stage", choices=["measure", "time", "show"])
     parser.add_argument("--folder", type=Path, default=Path("reproduced"))
     parser.add_argument("--workers", type=int, default=2)
     parser.add_argument("--streams", type=int, default=STREAMS)
@@ -272,6 +299,11 @@ def main(arguments: list[str] | None = None) -> None:
         show(options.folder)
         return
     tasks = [Task(*task) for task in product(options.only, options.settings, options.methods)]
+    if options.stage == "time":
+        names = ["data", "missing", "proposal", "sampling", "decoding", "sampling, 50", "decoding, 50"]
+        rows = [time_alone(options.folder, task, options.streams, options.device) for task in tasks]
+        print(table(names, rows))
+        return
     with ProcessPoolExecutor(options.workers, mp_context=multiprocessing.get_context("spawn")) as pool:
         jobs = []
         for task in tasks:

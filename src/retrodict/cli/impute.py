@@ -14,7 +14,7 @@ from retrodict.cli import common
 from retrodict.cli.decode import Cost, Output, price_of, write_answer
 from retrodict.cli.draws import beside, keep_decoded
 from retrodict.cli.impute_chunks import Choices, Chunking, impute_chunks, name_impossible, read_or_chunk, refuse_whole
-from retrodict.cli.kept_check import repeat_verdict
+from retrodict.cli.kept_check import calibration_by, repeat_verdict
 from retrodict.cli.proposal import Blind, Missing, Name, choose_proposal
 from retrodict.cli.rates import show_sensitivity
 from retrodict.cli.report import check_page, write_page
@@ -74,6 +74,10 @@ def impute(
         typer.Option(
             "--cut", help="Streams without an event at their end were cut there; else their last event went missing."
         ),
+    ] = False,
+    calibrate: Annotated[
+        bool,
+        typer.Option("--calibrate", help="Give probabilities as they came true in the check kept with the model."),
     ] = False,
     sensitivity: Annotated[
         bool, typer.Option("--sensitivity", help="Also show what half and twice the odds of missing would change.")
@@ -176,7 +180,7 @@ def impute(
         chosen = partial(choose_proposal, model, missing, smoother, filtering)
         wanted = None if no_draws else draws
         typed = [*(missing or []), str(smoother), str(filtering)]
-        how = Choices(chosen, typed, model, device, smc, options, cost)
+        how = Choices(chosen, typed, model, device, smc, options, cost, calibrate)
         return impute_chunks(file, kind, columns, chunking, how, output, wanted)
     check_times(observed, output)
     refuse_unix_time(observed)
@@ -184,6 +188,7 @@ def impute(
     proposal, folder = choose_proposal(model, missing, smoother, filtering, observed.axis.timezone)
     known = truth_of(truth, columns, observed, proposal.model)
     checked = repeat_verdict(proposal.model, folder, model)
+    calibration = calibration_by(checked, proposal) if calibrate else {}
     if sensitivity:
         check_odds(proposal)
     proposal = place(proposal, device, engine, smc)
@@ -192,7 +197,7 @@ def impute(
         with common.notes(), common.bar("impute", len(observed)) as done:
             posterior = run(observed, proposal, **options, progress=done)
         _judge(posterior)
-        posterior.about |= {"command": common.command_line(), "file": file.name, "check": checked}
+        posterior.about |= {"command": common.command_line(), "file": file.name, "check": checked} | calibration
         keep_decoded(posterior, price_of(posterior, cost, columns), columns)
         if not no_draws:
             with common.bar("write draws", len(posterior)) as done:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from retrodict import _limits
 from retrodict.cli import common
-from retrodict.cli.kept_check import repeat_verdict
+from retrodict.cli.kept_check import calibration_by, repeat_verdict
 from retrodict.errors import DataError, LimitError, ModelError, RetrodictError, WriteError
 from retrodict.events.atomic import remove_stale
 from retrodict.events.io.files import find_format
@@ -162,7 +162,8 @@ def unfinished(output: Path, chunking: Chunking) -> Iterator[JobFolder]:
 
 
 class Choices(NamedTuple):
-    """How to impute: which proposal (given the time zone), where and with which options it runs, at which cost."""
+    """How to impute: which proposal (given the time zone), where and with which options it runs, at which cost, and
+    whether probabilities are calibrated by the check that is kept."""
 
     proposal: Callable[[str | None], tuple[Proposal, Path]]
     missing: list[str]  # what goes missing and the smoother, as it was typed
@@ -171,6 +172,7 @@ class Choices(NamedTuple):
     smc: Options
     options: dict[str, Any]
     cost: float | None
+    calibrate: bool
 
 
 def impute_chunks(
@@ -186,7 +188,8 @@ def impute_chunks(
     form = form_of(file, output, kind)
     model = load_model(how.model)  # a folder that is none is refused before the input is read
     source = Input(file, kind, columns.given(), *chunking.sizes(how.options["particles"]))
-    given = {f"--{name}": value for name, value in how.options.items()} | {"--cost": how.cost}
+    given = {f"--{name}": value for name, value in how.options.items()}
+    given |= {"--cost": how.cost, "--calibrate": how.calibrate}
     made = {**source.identity, **given, "the model": model.digest(), "what goes missing": how.missing}
     if chunking.resume and not JobFolder(beside(output)).exists and is_complete(output, made):
         common.note(f"{output} is complete already: nothing was to be done")
@@ -239,8 +242,9 @@ def _prepare(
             workers = OnCluster(RayPool(chunking.cluster, chunking.workers))
     identity: dict[str, Any] = describe_proposal(proposal, engine)
     identity |= {f"--{name}": value for name, value in how.options.items() if name != "engine"}
-    identity |= {"--cost": how.cost, "the format of --output": form}
+    identity |= {"--cost": how.cost, "--calibrate": how.calibrate, "the format of --output": form}
     about = {"command": common.command_line(), "file": plan.parts.file.name, "check": checked}
+    about |= calibration_by(checked, proposal) if how.calibrate else {}
     options = {**how.options, "engine": engine}
     return Work(job.path.resolve(), plan, proposal, options, form, columns["unit"], about), identity, workers
 

@@ -7,10 +7,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from retrodict.cli import common
-from retrodict.errors import WriteError
+from retrodict.errors import ModelError, WriteError
 from retrodict.events.plain import read_json
+from retrodict.missingness.words import in_words
 from retrodict.models import Model
+from retrodict.proposals import Proposal
 from retrodict.report.check_tables import clean_check
+from retrodict.smc.reliability import Reliability, refuse_other
 
 if TYPE_CHECKING:
     from retrodict.evaluate.check import Check
@@ -42,6 +45,17 @@ def repeat_verdict(model: Model, *folders: Path) -> dict[str, Any] | None:
             common.note(f"the check {_which(kept['about'])} said: {kept['verdict']}")
             return kept
     return None
+
+
+def calibration_by(checked: dict[str, Any] | None, proposal: Proposal) -> dict[str, Any]:
+    """For --calibrate: how probabilities came true in the check that is kept, as ``posterior.about`` takes it."""
+    if checked is None:
+        remedy = "Run 'retrodict check MODEL COMPLETE_STREAMS' with the same --missing first, which keeps a check."
+        raise ModelError(f"--calibrate goes by a check, and none is kept with this model. {remedy}")
+    refuse_other(checked, proposal.model.digest(), in_words(proposal.missingness))
+    found = Reliability.of_check(checked)
+    common.note(f"probabilities are calibrated by the {found.events:,} imputed events of this check")
+    return {"calibration": found._asdict()}
 
 
 def _which(about: dict[str, Any]) -> str:

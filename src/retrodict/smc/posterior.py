@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import warnings
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -31,6 +31,7 @@ from retrodict.smc.choice import prefers_lagged
 from retrodict.smc.diagnostics import Diagnostics, complaints
 from retrodict.smc.guesses import Guesses, pick
 from retrodict.smc.posterior_folder import read_posterior, save_posterior
+from retrodict.smc.reliability import Reliability
 from retrodict.smc.tracing import FIRST, Traced
 
 if TYPE_CHECKING:
@@ -217,7 +218,8 @@ class Posterior:
         from retrodict.smc.decision import answer  # loads Numba
 
         options = self._search() | {"method": method, "level": level} | options
-        return answer(self._judged(), cost, options.pop("ensemble", None), options.pop("progress", None), **options)
+        streams = answer(self._judged(), cost, options.pop("ensemble", None), options.pop("progress", None), **options)
+        return self._calibrated(streams, cost)
 
     def decide(
         self,
@@ -236,7 +238,18 @@ class Posterior:
         """
         from retrodict.smc.decision import decide  # loads Numba
 
-        return decide(self._judged(), costs, ensemble, progress, **self._search() | options)
+        found = decide(self._judged(), costs, ensemble, progress, **self._search() | options)
+        return [replace(d, streams=self._calibrated(d.streams, c)) for d, c in zip(found, costs, strict=True)]
+
+    def _calibrated(self, imputed: StreamSet, cost: CostLike) -> StreamSet:
+        """Imputed events with the probabilities that a check suggests, where that was wanted (``Check.calibrate``)."""
+        kept = self.about.get("calibration")
+        if kept is None:
+            return imputed
+        from retrodict.decode.transport import as_cost
+
+        probability = Reliability.kept(kept)(imputed.columns["probability"], as_cost(cost).delete)
+        return imputed.replace(columns=imputed.columns | {"probability": probability})
 
     def _judged(self) -> Judged:
         from retrodict.smc.decision import Judged  # loads Numba
