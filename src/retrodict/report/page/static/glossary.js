@@ -19,7 +19,8 @@ const GLOSSARY = {
       + 'below 10 what is imputed there looks surer than it is.'],
     ['probability', 'How many of 100 such imputed events were really there.'],
     ['90 % interval', 'The times between which 9 of 10 such events happened.'],
-    ['belief', 'The rate at which missing events are expected: high where one probably was.'],
+    ['belief', 'The rate at which missing events are expected: high where one probably was. All types of a stream share one scale, '
+      + 'on which four times the rate is drawn twice as high.'],
     ['draws', 'Twenty complete guesses of what was missing, one a line: where they agree, the answer is sure.'],
   ]],
   score: ['How an answer is scored', [
