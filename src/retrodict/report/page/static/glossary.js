@@ -37,6 +37,8 @@ const GLOSSARY = {
   ]],
   made: ['What these words mean', [
     ['model', 'What was learned from complete streams: the rate of each type of event after any history.'],
+    ['calendar', 'What the model knows of the clock: hours of the day and days of the week at which events are more or less frequent.'],
+    ['ends', 'Learned where nearly all streams end exactly at an event: the model then knows when a stream ends.'],
     ['proposal', 'How missing events are guessed: “smoothing” looks at what was observed before and after, “filtering” only at what was before.'],
     ['particles', 'The weighted guesses of a stream. More of them are slower and more exact.'],
     ['resampling', 'How guesses that what was observed speaks against are replaced by copies of better ones.'],
