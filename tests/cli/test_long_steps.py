@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import re
 import shutil
+from itertools import pairwise
 
 import pytest
 from rich.console import Console
@@ -51,6 +52,28 @@ def test_epochs_of_model_and_smoother_print_differently(folder):
         ("smoother", "2", "log q, nats per missing event"),
     ]
     assert re.search(r"epoch 1: .*? at most 0:00:\d\d left", said)
+
+
+def test_a_pipe_gets_a_line_now_and_then_and_the_last_one(folder):
+    """200 epochs of a second or two: the first, one for each tenth, and the last, where there were 200 lines."""
+    said = fit(folder, "--epochs", 200, "--model-only")
+    lines = [int(number) for number in re.findall(r"model, epoch (\d+):", said)]
+    assert lines[0] == 1
+    assert lines[-1] == 200
+    assert 5 <= len(lines) <= 13
+    assert min(after - before for before, after in pairwise(lines[:-1])) >= 20
+
+
+def test_a_long_step_says_how_far_it_is_every_half_minute(monkeypatch):
+    now = [0.0]
+    monkeypatch.setattr("retrodict._sparing.time.monotonic", lambda: now[0])
+    shown = io.StringIO()
+    monkeypatch.setattr(common, "err", Console(file=shown, width=80))
+    with common.bar("impute", 1000) as done:
+        for number in range(1, 101):
+            now[0] += 1.0
+            done(number)
+    assert shown.getvalue().splitlines() == [f"impute: {number} of 1,000 streams" for number in (30, 60, 90)]
 
 
 def test_a_terminal_shows_a_bar_with_the_time_left(folder, monkeypatch):

@@ -19,6 +19,7 @@ from rich.console import Console
 from rich.markup import escape
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
+from retrodict._sparing import Sparing
 from retrodict.errors import DataError, DataNotice, EngineNotice, ModelError, SuspicionNotice
 
 if TYPE_CHECKING:
@@ -223,12 +224,19 @@ def when_interrupted(kept: Callable[[], str]) -> Iterator[None]:
 
 @contextmanager
 def bar(what: str, total: int | None, unit: str = "streams") -> Iterator[Callable[[int], None]]:
-    """A bar with the time left, on a terminal; what it gives is to be called with the number done."""
+    """A bar with the time left on a terminal, a line every half minute elsewhere; to be called with the number done."""
     columns = (TextColumn(f"[bold]{what}[/]"), BarColumn(), MofNCompleteColumn(), TextColumn(unit))
     shown = Progress(*columns, TimeRemainingColumn(), TextColumn("left"), console=err, disable=not err.is_terminal)
     with shown:
-        task = shown.add_task(what, total=total)
-        yield lambda done: shown.update(task, completed=done)
+        task, sparing = shown.add_task(what, total=total), Sparing(by_share=False)
+
+        def say(done: int) -> None:
+            shown.update(task, completed=done)
+            if not err.is_terminal and sparing.is_due(done / total if total else 0.0):
+                of = "" if total is None else f" of {total:,}"
+                err.print(f"{what}: {done:,}{of} {unit}", highlight=False)
+
+        yield say
 
 
 def refuse_unless_positive(value: float | None, option: str) -> None:

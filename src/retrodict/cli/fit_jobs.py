@@ -10,6 +10,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from retrodict._sparing import Sparing
 from retrodict.cli import common
 from retrodict.cli.rates import show_rates
 from retrodict.errors import ModelError, WriteError
@@ -202,9 +203,12 @@ def learn_mechanism(
     mechanism = parse_missing(missing, model.types or train.types, model.time_unit, train.axis.timezone)
     proposal = Filtering(model, mechanism)
     with common.notes(), common.bar("learn", _ROUNDS, "rounds") as done:
+        sparing = Sparing()
 
         def say(number: int, evidence: float) -> None:
             done(number + 1)
+            if not (common.err.is_terminal or sparing.is_due((number + 1) / _ROUNDS)):
+                return
             text = f"round {number + 1}: log evidence {evidence:.4f} nats per observed event"
             common.err.print(text, highlight=False)
 
