@@ -176,6 +176,22 @@ def test_wrong_options_of_check_are_refused_in_words(options, message, folder, m
     assert message in capsys.readouterr().err
 
 
+def test_impute_says_which_cost_was_used_and_how_it_was_chosen(folder, tmp_path):
+    given = ["impute", str(folder / "model"), str(folder / "incomplete.parquet"), "--particles", "50", "--seed", "1"]
+    said = run(*given, "-o", str(tmp_path / "a.csv")).output
+    observed = rd.read_events(folder / "incomplete.parquet")
+    price = float(said.split("cost: ")[1].split()[0])
+    expected = float(said.split(" expected missing")[0].rpartition("(")[2])
+    mean_gap = observed.durations.sum() / (observed.num_events + expected + len(observed))
+    assert price == pytest.approx(mean_gap / 2, rel=1e-3)
+    assert "half of the mean gap between events, seen and expected (--cost sets another)" in said
+    assert "an event is imputed only where that lowers the expected distance to the truth" in said
+    chosen = run(*given, "--cost", "2.5", "-o", str(tmp_path / "b.csv")).output
+    assert "cost: 2.5 units of time, as --cost says; " in chosen
+    chunks = run(*given, "--chunk-streams", "10", "-o", str(tmp_path / "c.csv")).output
+    assert f"cost: {price:.4g} units of time, half of the mean gap" in chunks
+
+
 def test_evaluate_says_at_which_cost_intervals_were_scored_and_what_predicting_nothing_gives(folder, tmp_path):
     imputed, hidden, scores = tmp_path / "imputed.csv", tmp_path / "hidden.csv", tmp_path / "scores.json"
     done = run(
