@@ -61,8 +61,8 @@ class Columns(Options):
         "stream": _column("Column that names the stream of an event ('stream')."),
         "time": _column("Column of times or dates ('time')."),
         "type": _column("Column of event types ('type')."),
-        "start": _column("When streams start: a column, a number or a date."),
-        "end": _column("Until when streams were watched: a column, a number or a date."),
+        "start": _column("When streams start: a column, a number or a date (a time of day needs a column)."),
+        "end": _column("Until when streams were watched: a column, a number or a date (a time of day needs a column)."),
         "unit": _column("Unit of time: second, minute, hour, day ..."),
         "timezone": _column("Zone of the place: of dates that have none, and where offsets differ. E.g. Europe/Paris."),
         "codes": (
