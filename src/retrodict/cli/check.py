@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import warnings
 from pathlib import Path
 from typing import Annotated, Any
@@ -113,9 +114,18 @@ def check(
 
 
 def on_dev(
-    fitted: Proposal | Model, folder: Path, streams: tuple[StreamSet, StreamSet | None], *, seed: int, device: str
+    fitted: Proposal | Model,
+    folder: Path,
+    streams: tuple[StreamSet, StreamSet | None],
+    *,
+    seed: int,
+    device: str,
+    left: float | None = None,
 ) -> None:
-    """A short check on the dev streams of a fit, kept in its folder; it takes a tenth of the time of the fit."""
+    """A short check on the dev streams of a fit, kept in its folder; it takes a tenth of the time of the fit.
+
+    It takes no more than the seconds that are ``left``, where there is a limit.
+    """
     from retrodict.evaluate.check import check as run
     from retrodict.train.fitting import check_data
 
@@ -128,9 +138,8 @@ def on_dev(
     try:
         with common.notes():
             warnings.simplefilter("ignore", SuspicionNotice)  # said of the training streams
-            result = run(
-                _placed(fitted, device), dev[:_MOST_ON_DEV], seconds=max(_LEAST_SECONDS, _SHARE * took), seed=seed
-            )
+            seconds = min(max(_LEAST_SECONDS, _SHARE * took), math.inf if left is None else left)
+            result = run(_placed(fitted, device), dev[:_MOST_ON_DEV], seconds=seconds, seed=seed)
         result.to_json(folder / KEPT)
     except WriteError:
         raise

@@ -8,6 +8,7 @@ import math
 import re
 import shlex
 import sys
+import time
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
 out = Console()
 err = Console(stderr=True)
 said: list[str] = []  # of an interrupt
+began: list[float] = [time.monotonic()]  # when commands began, before anything was loaded for them
 
 File = Annotated[
     Path,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -62,17 +61,6 @@ def read(
     if types is None:
         types = list(dict.fromkeys([*seen, *(more or ())]))
     return [None if streams is None else streams.with_types(types) for streams in found]
-
-
-class Clock:
-    """Divides the seconds that a command was given among its steps."""
-
-    def __init__(self, seconds: float | None) -> None:
-        self.end = None if seconds is None else time.monotonic() + seconds
-
-    def share(self, parts: int) -> dict[str, float | None]:
-        """The setting ``seconds`` of a step: an equal part of the time that is left."""
-        return {"seconds": None if self.end is None else max(self.end - time.monotonic(), 1e-3) / parts}
 
 
 @dataclass(frozen=True)
