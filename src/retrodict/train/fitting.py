@@ -84,10 +84,9 @@ def fit(
     proposal ``beta``, ``learn_from``, ``redraw``, ``fresh_masks``, ``draws`` (``train/divergence.py``). A model whose
     maximum can be computed (``Hawkes`` with several scales) takes no epochs: ``solve`` of the model does it. Where
     nearly all training streams end exactly at an event, a model also learns when streams end (``models/end.py``), after
-    all else.
-    ``calendar=True`` gives a model of dated streams hours of the day and days of the week (``models/calendar.py``) if
-    that helps a Poisson process on dev, and ``calendar=False`` none. ``covariates`` is a table of dates and what is
-    known in advance to hold from then on.
+    all else. ``calendar=True`` gives a model of dated streams hours of the day and days of the week
+    (``models/calendar.py``) if that helps a Poisson process on dev, and ``calendar=False`` none. ``covariates`` is a
+    table of dates and what is known in advance to hold from then on.
     """
     began = time.perf_counter()
     check_settings(epochs=epochs, batch_size=batch_size, patience=patience)
