@@ -76,6 +76,36 @@ def test_check_says_what_to_trust_and_writes_it_down(folder):
     assert (folder / "check.svg").read_text().startswith("<?xml")
 
 
+def test_one_number_for_one_thing_in_table_verdict_json_and_page(folder, tmp_path):
+    """The ± of intervals and of counts is the standard error of the finding, wherever it is shown."""
+    words = ["check", str(folder / "model"), str(folder / "held-out.parquet"), "--no-keep"]
+    said = run(*words, "-o", str(tmp_path / "check.json")).output
+    kept = json.loads((tmp_path / "check.json").read_text())
+    found = {finding["name"]: finding for finding in kept["findings"]}
+    held, excess = found["90 % intervals that hold the truth"], found["expected events, more than hidden"]
+    assert (kept["coverage"]["value"], kept["coverage"]["error"]) == (held["value"], held["error"])
+    assert f"{100 * held['value']:.1f} ± {100 * held['error']:.1f} %" in said
+    assert f"{100 * excess['value']:.1f} ± {100 * excess['error']:.1f} %" in said
+    assert f"{held['value']:.0%} ± {held['error']:.0%} of the 90 % intervals hold the true time" in kept["verdict"]
+    total = kept["counts"][-1]
+    number = f"{total['expected']:,.0f} ± {excess['error'] * total['true']:,.0f} events were expected"
+    assert number in kept["verdict"]
+
+
+def test_the_finding_that_matters_is_the_first_row_of_the_table(folder, tmp_path):
+    wrong = rd.Hawkes([2.0, 0.05], [[0.0, 0.9], [0.0, 0.0]], 2.0)
+    wrong.types = ("cause", "effect")
+    wrong.save(tmp_path / "wrong")
+    output = run("check", str(tmp_path / "wrong"), str(folder / "held-out.parquet"), "--no-keep").output
+    rows = [line for line in output.splitlines() if line.strip()]
+    at = next(i for i, line in enumerate(rows) if "look at this first" in line)
+    assert rows[at - 2].split() == ["what", "was", "compared", "found", "fine", "is", "judgement"]
+    assert "ALARM" in rows[at + 1]
+    assert "ALARM" not in output.split("the model\n")[-1].split("the model ")[-1]
+    right = run("check", str(folder / "model"), str(folder / "held-out.parquet"), "--no-keep").output
+    assert "look at this first" not in right
+
+
 def test_a_check_that_was_asked_for_is_kept_and_impute_repeats_it(folder, tmp_path):
     shutil.copytree(folder / "model", tmp_path / "model")
     kept, own = tmp_path / "model" / "smoother" / "check.json", tmp_path / "own.json"
@@ -118,7 +148,7 @@ def test_a_check_that_cannot_be_kept_is_shown_all_the_same(folder, tmp_path):
 def test_without_a_mechanism_the_model_alone_is_checked(folder, tmp_path):
     rd.load_model(folder / "model").save(tmp_path / "alone")
     output = run("check", str(tmp_path / "alone"), str(folder / "held-out.parquet")).output
-    assert "gaps, distance from" in output  # wrapped where a terminal is narrow
+    assert "gaps, unlike the model's" in output
     assert "intervals" not in output.split("imputed events")[0]
     with_rates = run(
         "check", str(tmp_path / "alone"), str(folder / "held-out.parquet"), "-m", "0.5", "--seconds", "0.1"
@@ -144,6 +174,22 @@ def test_wrong_options_of_check_are_refused_in_words(options, message, folder, m
         main()
     assert stop.value.code == 2
     assert message in capsys.readouterr().err
+
+
+def test_impute_says_which_cost_was_used_and_how_it_was_chosen(folder, tmp_path):
+    given = ["impute", str(folder / "model"), str(folder / "incomplete.parquet"), "--particles", "50", "--seed", "1"]
+    said = run(*given, "-o", str(tmp_path / "a.csv")).output
+    observed = rd.read_events(folder / "incomplete.parquet")
+    price = float(said.split("cost: ")[1].split()[0])
+    expected = float(said.split(" expected missing")[0].rpartition("(")[2])
+    mean_gap = observed.durations.sum() / (observed.num_events + expected + len(observed))
+    assert price == pytest.approx(mean_gap / 2, rel=1e-3)
+    assert "half of the mean gap between events, seen and expected (--cost sets another)" in said
+    assert "an event is imputed only where that lowers the expected distance to the truth" in said
+    chosen = run(*given, "--cost", "2.5", "-o", str(tmp_path / "b.csv")).output
+    assert "cost: 2.5 units of time, as --cost says; " in chosen
+    chunks = run(*given, "--chunk-streams", "10", "-o", str(tmp_path / "c.csv")).output
+    assert f"cost: {price:.4g} units of time, half of the mean gap" in chunks
 
 
 def test_evaluate_says_at_which_cost_intervals_were_scored_and_what_predicting_nothing_gives(folder, tmp_path):

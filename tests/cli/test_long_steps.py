@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import re
 import shutil
+from itertools import pairwise
 
 import pytest
 from rich.console import Console
@@ -12,6 +13,7 @@ from typer.testing import CliRunner
 
 import retrodict as rd
 from retrodict.cli import app, common
+from retrodict.cli.clock import Clock
 from retrodict.train import fitting
 from retrodict.train.progress import EpochProgress
 from retrodict.train.run import _AfterEpoch
@@ -51,6 +53,66 @@ def test_epochs_of_model_and_smoother_print_differently(folder):
         ("smoother", "2", "log q, nats per missing event"),
     ]
     assert re.search(r"epoch 1: .*? at most 0:00:\d\d left", said)
+
+
+def test_a_pipe_gets_a_line_now_and_then_and_the_last_one(folder):
+    """200 epochs of a second or two: the first, one for each tenth, and the last, where there were 200 lines."""
+    said = fit(folder, "--epochs", 200, "--model-only")
+    lines = [int(number) for number in re.findall(r"model, epoch (\d+):", said)]
+    assert lines[0] == 1
+    assert lines[-1] == 200
+    assert 5 <= len(lines) <= 13
+    assert min(after - before for before, after in pairwise(lines[:-1])) >= 20
+
+
+def test_a_long_step_says_how_far_it_is_every_half_minute(monkeypatch):
+    now = [0.0]
+    monkeypatch.setattr("retrodict._sparing.time.monotonic", lambda: now[0])
+    shown = io.StringIO()
+    monkeypatch.setattr(common, "err", Console(file=shown, width=80))
+    with common.bar("impute", 1000) as done:
+        for number in range(1, 101):
+            now[0] += 1.0
+            done(number)
+    assert shown.getvalue().splitlines() == [f"impute: {number} of 1,000 streams" for number in (30, 60, 90)]
+
+
+def test_seconds_are_those_of_the_whole_command(monkeypatch):
+    """Of 90 seconds 30 went by while things were loaded: 9 are kept for the check, and each of two steps has half."""
+    now = [130.0]
+    monkeypatch.setattr("retrodict.cli.clock.time.monotonic", lambda: now[0])
+    monkeypatch.setattr(common, "began", [5.0, 100.0])
+    clock = Clock(90.0)
+    assert clock.share(2) == {"seconds": pytest.approx((60 - 9) / 2)}
+    now[0] += 40.0  # the first step took longer than its share
+    assert clock.share(1) == {"seconds": pytest.approx(20 - 9)}
+    now[0] += 25.0
+    assert clock.share(1)["seconds"] == pytest.approx(1e-3)
+    assert clock.left() == pytest.approx(1e-3)
+    assert Clock(None).share(2) == {"seconds": None}
+
+
+def test_what_seconds_do_not_bound_is_said_before_any_epoch(folder):
+    said = fit(folder, "--epochs", 2, "-m", 0.5, "--seconds", 100)
+    before, _, _ = said.partition("model, epoch 1")
+    assert "note: --seconds 100 is for the whole command, and loading and reading took" in before
+    assert "the check imputes at least 4 streams" in before
+    assert "--seconds" not in fit(folder, "--epochs", 2, "-m", 0.5, "--restart")
+
+
+def test_a_fit_counts_what_it_does_before_its_first_epoch(monkeypatch):
+    """Making the model takes long: no time is left, and training ends with its first epoch."""
+    late = [0.0]
+    clock = fitting.time.perf_counter
+
+    def make(streams):
+        late[0] = 1000.0
+        return rd.Poisson.from_streams(streams)
+
+    monkeypatch.setattr(fitting.time, "perf_counter", lambda: clock() + late[0])
+    streams = rd.simulate(MODEL, 12, end=5.0, seed=1)
+    model = rd.fit(make, streams, epochs=50, patience=1000, seconds=100.0, progress=False)
+    assert (model.training_record["epochs"], model.training_record["ended"]) == (1, "time was up")
 
 
 def test_a_terminal_shows_a_bar_with_the_time_left(folder, monkeypatch):

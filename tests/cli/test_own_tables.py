@@ -194,7 +194,7 @@ def test_unit_hour_and_cost_20_meant_20_minutes(model, table, tmp_path):
     assert "cost 15 minutes" in minutes
     assert files[0].read_bytes() == files[1].read_bytes()
     default = impute(model, table, files[0], "--unit", "hour").output
-    cost = float(default.split("cost ")[1].split()[0])
+    cost = float(default.split("; cost ")[1].split()[0])
     assert 0.05 < cost < 1.5  # half a gap
     truth = tmp_path / "hidden.csv"
     truth.write_text("\n".join([HEADER, *(row.replace("effect", "cause") for row in rows())]) + "\n")

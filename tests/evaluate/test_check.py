@@ -186,6 +186,21 @@ def test_a_check_stops_when_its_time_is_up(complete):
     assert "Only 4 streams were looked at" in result.verdict
 
 
+def test_an_alarm_on_few_streams_says_on_how_many_it_rests_and_what_to_do(complete):
+    """Alarms are raised as ever; words claim no more than 6 streams can show, and nowhere contradict each other."""
+    other = rd.Hawkes([30.0, 30.0, 30.0], [[0.0] * 3] * 3, 2.0)
+    few, many = rd.check(other, complete[:6]), rd.check(other, complete)
+    assert few.flagged
+    assert many.flagged
+    assert few.verdict.startswith("On 6 streams something seems wrong with the model: ")
+    assert "6 streams are few to judge by, so check with 20 or more complete streams" in few.verdict
+    assert "Do not trust" not in few.verdict
+    assert many.verdict.startswith("Do not trust what this model would impute: ")
+    assert few.verdict.endswith(many.verdict.partition(". ")[2])  # the same remedy
+    imputed = rd.check(rd.Filtering(other, HALF), complete[:6], particles=20)
+    assert imputed.verdict.startswith("On 6 streams something seems wrong with what is imputed: ")
+
+
 @pytest.mark.parametrize("kind", KINDS)
 def test_counts_less_compensators_are_centred_and_gaps_exponential(kind):
     """400 streams: residuals of each type within four standard errors; an intensity that is 30 % off is noticed."""

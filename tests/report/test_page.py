@@ -15,7 +15,9 @@ from hypothesis import strategies as st
 
 import retrodict as rd
 from retrodict.evaluate import score
+from retrodict.models.calendar import Calendar
 from retrodict.report.page.pack import pack, quantum
+from retrodict.report.stream_view import StreamView
 from tests.report.examples import HOSTILE, MISSING, MODEL, NEW_YORK, imputed, poisson, streams
 
 
@@ -119,6 +121,39 @@ def test_what_is_saved_says_how_it_was_made(tmp_path):
     assert (facts["seed"], facts["proposal"]) == ("0", "filtering")
     assert rd.__version__ in facts["versions"]
     assert (index, rows) == read(made.report(tmp_path / "page.html"))
+
+
+def test_how_it_was_made_says_what_the_model_knows_of_the_clock(tmp_path):
+    complete = streams(3, axis=NEW_YORK)
+    observed, _ = MISSING.censor(complete)
+    told = rd.Hawkes([0.5, 0.1], [[0.0, 0.8], [0.0, 0.0]], 2.0)
+    told.time_unit, told.types = "hour", complete.types
+    told.calendar = Calendar(2, day=3, week=2, unit="hour", zone="America/New_York")
+    for model, words in ((told, "hours of the day and days of the week: 3 harmonics of a day"), (MODEL, "none: ")):
+        made = rd.impute(observed, rd.Filtering(model, MISSING), particles=5, seed=0)
+        facts = dict(read(made.report(tmp_path / "page.html"))[0]["facts"])
+        assert facts["calendar of the model"].startswith(words)
+    assert "calendar of the model" not in dict(read(imputed(streams(3))[0].report(tmp_path / "p.html"))[0]["facts"])
+
+
+def test_a_belief_of_a_ten_thousandth_is_drawn_far_lower_than_one_of_one():
+    """Of all heights the highest is that of the highest rate; four times the rate is twice as high."""
+    stream = rd.EventStream([5.0], [0], end=16.0)
+    nothing = rd.EventStream([], [], end=16.0)
+
+    def heights(expected: np.ndarray) -> np.ndarray:
+        rates = expected[:, None] / 0.1
+        return StreamView(stream, nothing, [], rates, np.ones(2), 10.0, ("a",), stream_axis, None).heights()[:, 0]
+
+    stream_axis = streams(1).axis
+    rare = np.full(160, 1e-4)
+    one = rare.copy()
+    one[80] = 1.0
+    assert heights(one)[80] == 1.0
+    assert heights(one)[0] == pytest.approx(0.01)
+    assert heights(rare).max() < 0.05
+    assert heights(4 * rare)[0] == pytest.approx(2 * heights(rare)[0])
+    assert heights(np.zeros(160)).max() == 0.0
 
 
 def test_a_damaged_check_that_was_kept_is_left_out(tmp_path):

@@ -151,6 +151,7 @@ def test_zoom_by_button_wheel_key_and_drag(visit, path):
     page.get_by_role("button", name="Zoom out").click()
     assert axis_labels(page) == whole
     timeline = page.locator("#timeline")
+    timeline.scroll_into_view_if_needed()
     box = timeline.bounding_box()
     page.mouse.move(box["x"] + 200, box["y"] + 40)
     page.keyboard.down("Control")
@@ -294,6 +295,32 @@ def test_odd_streams_are_shown(visit, tmp_path):
     complete = visit(poisson([0.3], odd[:2], missing=0.0).report(tmp_path / "none.html"))
     assert complete.locator("#timeline .guess").count() == 0
     assert "0 events imputed" in complete.inner_text("#cost-words")
+
+
+def test_the_page_opens_on_a_stream_with_something_to_see(visit, tmp_path):
+    """Of three streams the third alone has imputed events; where none has, the one with most expected is shown."""
+    quiet = [rd.EventStream([], [], end=0.02, id="a"), rd.EventStream([], [], end=0.01, id="b")]
+    made = poisson([2.0], [*quiet, rd.EventStream([], [], end=9.0, id="c")], missing=0.9)
+    page = visit(made.report(tmp_path / "page.html", cost=2.0))
+    assert page.inner_text("#stream-name") == "Stream c"
+    assert page.locator("#timeline .guess").count() > 0
+    assert page.get_attribute("#list .row[aria-selected=true]", "title") == "c"
+    few = poisson([0.5], [rd.EventStream([], [], end=end, id=f"{end:g} long") for end in (1.0, 9.0, 3.0)])
+    assert few.expected_count().argmax() == 1
+    page = visit(few.report(tmp_path / "few.html", cost=1e-3))
+    assert page.inner_text("#stream-name") == "Stream 9 long"
+    assert page.locator("#timeline .guess").count() == 0
+
+
+def test_expected_events_that_are_not_imputed_are_explained_where_both_numbers_are(visit, tmp_path):
+    made = poisson([0.1], [rd.EventStream([], [], end=20.0, id="a")], missing=0.5)
+    expected = float(made.expected_count()[0])
+    assert 0.5 < expected < 1.5
+    page = visit(made.report(tmp_path / "page.html", costs=[0.1, 60.0], cost=0.1))
+    for place in ("#why", "#stream-why"):
+        assert "expected and 0 imputed: an event is imputed only where that lowers" in page.inner_text(place)
+    exact = poisson([0.1], [rd.EventStream([], [], end=20.0, id="a")], missing=0.0)
+    assert visit(exact.report(tmp_path / "none.html")).inner_text("#stream-why") == ""
 
 
 def test_the_check_is_drawn_with_its_numbers(visit, tmp_path, axe):

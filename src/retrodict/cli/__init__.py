@@ -6,6 +6,7 @@ import ast
 import signal
 import sys
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from importlib import import_module
@@ -35,6 +36,7 @@ class Commands(TyperGroup):
 
     def resolve_command(self, ctx: Any, args: list[str]) -> tuple[str | None, Any, list[str]]:
         """The command that the words name, with its options, and the words left for it."""
+        common.began.append(time.monotonic())
         name, listed, rest = super().resolve_command(ctx, args)
         return name, listed and load(str(name)), rest
 

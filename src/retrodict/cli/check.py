@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
+import math
 import warnings
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
-from rich import box
 from rich.markup import escape
-from rich.table import Table
 
 from retrodict.cli import common
+from retrodict.cli.check_table import show
 from retrodict.cli.kept_check import KEPT, keep_check
 from retrodict.cli.proposal import Blind, Missing, Name, choose_proposal
 from retrodict.errors import RetrodictError, SuspicionNotice, WriteError
@@ -26,11 +26,7 @@ from retrodict.proposals.smoothers import smoothers_of
 from retrodict.smc.engines import choose, place
 from retrodict.smc.options import Options
 
-if TYPE_CHECKING:
-    from retrodict.evaluate.check import Check
-
 _SHARE_HIDDEN = 0.5  # where it is not said what goes missing
-_FEW_ON_DEV = 20  # streams, below which a verdict is worth little
 _MOST_ON_DEV, _SHARE, _LEAST_SECONDS = 200, 0.1, 2.0
 
 
@@ -117,32 +113,19 @@ def check(
         common.wrote(picture, "the check as a picture")
 
 
-def show(result: Check, scale: float, units: str) -> None:
-    """Print the findings and the verdict; costs in ``units``, of which one is ``scale`` of the model's."""
-    table = Table(title="what was checked", title_justify="left", box=box.SIMPLE_HEAD, pad_edge=False)
-    table.add_column("finding", overflow="fold")
-    for heading in ("found ± s.e.", "fine"):
-        table.add_column(heading, justify="right")
-    table.add_column("judgement")
-    part = None
-    for f in result.findings:
-        if f.part != part:
-            part = f.part
-            table.add_row(f"[bold]{part}[/]")
-        of = "" if f.of is None else f" ({f.of!r})"
-        found = "-" if f.value != f.value else f"{f.value:.3f} ± {f.error:.3f}"
-        judged = f"[bold red]{f.judgement}[/] p = {f.p_value:.1g}" if f.alarm else f.judgement
-        table.add_row(escape(f.name + of), found, f.fine, judged)
-    common.out.print(table)
-    if result.calibration is not None:
-        common.out.print(_distances(result.to_dict()["distance"], scale, units))
-    common.out.print(f"[bold]{escape(result.verdict)}[/]", soft_wrap=True, highlight=False)
-
-
 def on_dev(
-    fitted: Proposal | Model, folder: Path, streams: tuple[StreamSet, StreamSet | None], *, seed: int, device: str
+    fitted: Proposal | Model,
+    folder: Path,
+    streams: tuple[StreamSet, StreamSet | None],
+    *,
+    seed: int,
+    device: str,
+    left: float | None = None,
 ) -> None:
-    """A short check on the dev streams of a fit, kept in its folder; it takes a tenth of the time of the fit."""
+    """A short check on the dev streams of a fit, kept in its folder; it takes a tenth of the time of the fit.
+
+    It takes no more than the seconds that are ``left``, where there is a limit.
+    """
     from retrodict.evaluate.check import check as run
     from retrodict.train.fitting import check_data
 
@@ -155,9 +138,8 @@ def on_dev(
     try:
         with common.notes():
             warnings.simplefilter("ignore", SuspicionNotice)  # said of the training streams
-            result = run(
-                _placed(fitted, device), dev[:_MOST_ON_DEV], seconds=max(_LEAST_SECONDS, _SHARE * took), seed=seed
-            )
+            seconds = min(max(_LEAST_SECONDS, _SHARE * took), math.inf if left is None else left)
+            result = run(_placed(fitted, device), dev[:_MOST_ON_DEV], seconds=seconds, seed=seed)
         result.to_json(folder / KEPT)
     except WriteError:
         raise
@@ -165,8 +147,6 @@ def on_dev(
         common.note(f"the check on dev could not be made: {common.in_options(str(error))}")
         return
     common.out.print(f"check on {result.about['streams']} dev streams{how}: {escape(result.verdict)}", soft_wrap=True)
-    if result.about["streams"] < _FEW_ON_DEV:
-        common.note("these are few streams: 'retrodict check' judges by others that you hold out")
 
 
 def _load(
@@ -193,18 +173,3 @@ def _placed(fitted: Proposal | Model, device: str, engine: str = "auto") -> Prop
     placed = place(fitted, device, engine, Options())
     choose(engine, placed, Options())
     return placed
-
-
-def _distances(rows: list[dict[str, Any]], scale: float, units: str) -> Table:
-    table = Table(
-        f"cost ({units})", title="distance to the truth, as a share of predicting nothing", title_justify="left"
-    )
-    for heading in ("imputed", "constant rates"):
-        table.add_column(heading, justify="right")
-    for row in rows:
-        both = (row["share_of_nothing"], row["constant_rates"])
-        table.add_row(
-            f"{row['cost'] / scale:.4g}",
-            *("-" if x["value"] is None else f"{x['value']:.3f} ± {x['error']:.3f}" for x in both),
-        )
-    return table

@@ -8,6 +8,7 @@ import math
 import re
 import shlex
 import sys
+import time
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -19,6 +20,7 @@ from rich.console import Console
 from rich.markup import escape
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
+from retrodict._sparing import Sparing
 from retrodict.errors import DataError, DataNotice, EngineNotice, ModelError, SuspicionNotice
 
 if TYPE_CHECKING:
@@ -28,6 +30,7 @@ if TYPE_CHECKING:
 out = Console()
 err = Console(stderr=True)
 said: list[str] = []  # of an interrupt
+began: list[float] = [time.monotonic()]  # when commands began, before anything was loaded for them
 
 File = Annotated[
     Path,
@@ -60,8 +63,8 @@ class Columns(Options):
         "stream": _column("Column that names the stream of an event ('stream')."),
         "time": _column("Column of times or dates ('time')."),
         "type": _column("Column of event types ('type')."),
-        "start": _column("When streams start: a column, a number or a date."),
-        "end": _column("Until when streams were watched: a column, a number or a date."),
+        "start": _column("When streams start: a column, a number or a date (a time of day needs a column)."),
+        "end": _column("Until when streams were watched: a column, a number or a date (a time of day needs a column)."),
         "unit": _column("Unit of time: second, minute, hour, day ..."),
         "timezone": _column("Zone of the place: of dates that have none, and where offsets differ. E.g. Europe/Paris."),
         "codes": (
@@ -223,12 +226,19 @@ def when_interrupted(kept: Callable[[], str]) -> Iterator[None]:
 
 @contextmanager
 def bar(what: str, total: int | None, unit: str = "streams") -> Iterator[Callable[[int], None]]:
-    """A bar with the time left, on a terminal; what it gives is to be called with the number done."""
+    """A bar with the time left on a terminal, a line every half minute elsewhere; to be called with the number done."""
     columns = (TextColumn(f"[bold]{what}[/]"), BarColumn(), MofNCompleteColumn(), TextColumn(unit))
     shown = Progress(*columns, TimeRemainingColumn(), TextColumn("left"), console=err, disable=not err.is_terminal)
     with shown:
-        task = shown.add_task(what, total=total)
-        yield lambda done: shown.update(task, completed=done)
+        task, sparing = shown.add_task(what, total=total), Sparing(by_share=False)
+
+        def say(done: int) -> None:
+            shown.update(task, completed=done)
+            if not err.is_terminal and sparing.is_due(done / total if total else 0.0):
+                of = "" if total is None else f" of {total:,}"
+                err.print(f"{what}: {done:,}{of} {unit}", highlight=False)
+
+        yield say
 
 
 def refuse_unless_positive(value: float | None, option: str) -> None:

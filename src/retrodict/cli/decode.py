@@ -13,7 +13,7 @@ from retrodict.events.combine import fill
 from retrodict.events.io.write import check_output, check_times, write_events
 from retrodict.smc.posterior import Posterior, load_posterior
 
-_COST = "What inserting or deleting an event costs, in time moved (in --unit); by default half a gap."
+_COST = "What inserting or deleting an event costs, in time moved (in --unit); by default half of the mean gap."
 Cost = Annotated[float | None, typer.Option(help=_COST)]
 _OUTPUT = "Your table with the imputed events put in."
 Output = Annotated[Path, typer.Option("--output", "-o", help=_OUTPUT)]
@@ -54,15 +54,23 @@ def price_of(posterior: Posterior, cost: float | None, columns: common.Columns) 
     return usual_cost(posterior) if cost is None else cost * columns.units_in(posterior.observed.axis)
 
 
+def say_cost(price: float, units: str, given: bool) -> None:
+    """Say which cost decides what is imputed, and where it comes from."""
+    why = "as --cost says" if given else "half of the mean gap between events, seen and expected (--cost sets another)"
+    when = "an event is imputed only where that lowers the expected distance to the truth"
+    common.err.print(f"cost: {price:.4g} {units}, {why}; {when}", soft_wrap=True, highlight=False, markup=False)
+
+
 def write_answer(posterior: Posterior, cost: float | None, columns: common.Columns, output: Path) -> float:
     """Decode a posterior and write the observed table with the imputed events; the cost in units of the streams."""
     observed, scale = posterior.observed, columns.units_in(posterior.observed.axis)
     expected = float(posterior.expected_count()[posterior.is_possible].sum())
     price = price_of(posterior, cost, columns)
+    units = columns.unit_of(observed.axis, posterior.model.time_unit if posterior.model is not None else None)
+    say_cost(price / scale, units, cost is not None)
     with common.bar("decode", len(posterior)) as done:
         decoded = posterior.consensus(price, progress=done)
     write_events(fill(observed, decoded), output)
-    units = columns.unit_of(observed.axis, posterior.model.time_unit if posterior.model is not None else None)
     common.wrote(
         output,
         f"{observed.num_events:,} observed and {decoded.num_events:,} imputed events "

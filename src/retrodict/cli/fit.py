@@ -10,6 +10,7 @@ import typer
 from retrodict.cli import common
 from retrodict.cli import fit_jobs as jobs
 from retrodict.cli.check import on_dev
+from retrodict.cli.clock import Clock
 from retrodict.cli.fit_auto import fit_auto_model
 from retrodict.cli.training import Dev, From, Hidden, LearnFrom, Mixing, Output, Scales, Training
 from retrodict.errors import ModelError
@@ -59,7 +60,8 @@ def fit(
     of two neural ones after trials of 20 seconds each, trained to its end. --model names one instead.
 
     The smoother is for whatever goes missing: 'retrodict impute -m' says what does. With --missing it is trained for
-    that alone. --seconds gives the model half of the time, and the smoother what is left.
+    that alone. --seconds is for everything from the start of the command: a tenth for the check, the rest in halves for
+    the model and the smoother. A step ends with the epoch in which its time is over.
 
     [bold]Examples[/]
 
@@ -97,7 +99,8 @@ def fit(
         smoother = jobs.Smoother(mechanism, missing or ["any"], mixing, learn_from.value)
         jobs.rehearse(make, train, smoother)
     with lock_folder(output), jobs.going_on() as stages:
-        clock = jobs.Clock(training["seconds"])
+        clock = Clock(training["seconds"])
+        clock.announce(quick=kind == AUTO)
         stages.append(output)
         own = training | clock.share(1 if smoother is None else 2) | {"calendar": calendar}
         if kind == AUTO:
@@ -109,4 +112,5 @@ def fit(
             own = training | clock.share(1) | {"learning_rate": None}
             trained = jobs.fit_smoother(fitted, smoother, (train, dev_streams), output, own, stages)
         jobs.warn_of_stale(output, fitted)
-        on_dev(trained, stages[-1], (train, dev_streams), seed=training["seed"], device=training["device"])
+        how = {"seed": training["seed"], "device": training["device"], "left": clock.left()}
+        on_dev(trained, stages[-1], (train, dev_streams), **how)

@@ -9,6 +9,7 @@ import typer
 
 from retrodict.cli import common
 from retrodict.cli import fit_jobs as jobs
+from retrodict.cli.clock import Clock
 from retrodict.cli.fit import OneKind, OneModel
 from retrodict.cli.training import Dev, Hidden, Missing, Output, Training
 from retrodict.errors import ModelError
@@ -62,6 +63,8 @@ def fit_incomplete(
     mechanism = parse_missing(missing, train.types, train.axis.unit, train.axis.timezone)
     with lock_folder(output), jobs.going_on() as stages:
         stages.append(output)
-        settings = training | {"learn_missing": learn_missing}
+        clock = Clock(training["seconds"], has_check=False)
+        clock.announce()
+        settings = training | clock.share(1) | {"learn_missing": learn_missing}
         fitted = jobs.fit_incomplete(make, (train, dev_streams, whole), mechanism, output, settings)
         jobs.warn_of_stale(output, fitted)

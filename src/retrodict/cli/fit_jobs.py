@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -10,6 +9,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from retrodict._sparing import Sparing
 from retrodict.cli import common
 from retrodict.cli.rates import show_rates
 from retrodict.errors import ModelError, WriteError
@@ -61,17 +61,6 @@ def read(
     if types is None:
         types = list(dict.fromkeys([*seen, *(more or ())]))
     return [None if streams is None else streams.with_types(types) for streams in found]
-
-
-class Clock:
-    """Divides the seconds that a command was given among its steps."""
-
-    def __init__(self, seconds: float | None) -> None:
-        self.end = None if seconds is None else time.monotonic() + seconds
-
-    def share(self, parts: int) -> dict[str, float | None]:
-        """The setting ``seconds`` of a step: an equal part of the time that is left."""
-        return {"seconds": None if self.end is None else max(self.end - time.monotonic(), 1e-3) / parts}
 
 
 @dataclass(frozen=True)
@@ -202,9 +191,12 @@ def learn_mechanism(
     mechanism = parse_missing(missing, model.types or train.types, model.time_unit, train.axis.timezone)
     proposal = Filtering(model, mechanism)
     with common.notes(), common.bar("learn", _ROUNDS, "rounds") as done:
+        sparing = Sparing()
 
         def say(number: int, evidence: float) -> None:
             done(number + 1)
+            if not (common.err.is_terminal or sparing.is_due((number + 1) / _ROUNDS)):
+                return
             text = f"round {number + 1}: log evidence {evidence:.4f} nats per observed event"
             common.err.print(text, highlight=False)
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from retrodict import _limits
 from retrodict.cli import common
+from retrodict.cli.decode import say_cost
 from retrodict.cli.kept_check import calibration_by, repeat_verdict
 from retrodict.errors import DataError, LimitError, ModelError, RetrodictError, WriteError
 from retrodict.events.atomic import remove_stale
@@ -211,6 +212,7 @@ def impute_chunks(
             common.wrote(draws, what)
         job.remove()
     units = columns.unit_of(axis, work.proposal.model.time_unit)
+    say_cost(finished.pooled.price / scale, units, how.cost is not None)
     common.wrote(
         output,
         f"{finished.observed:,} observed and {finished.imputed:,} imputed events ({finished.pooled.expected:,.1f} "

@@ -10,6 +10,7 @@ import typer
 from retrodict.cli import common
 from retrodict.cli import fit_jobs as jobs
 from retrodict.cli.check import on_dev
+from retrodict.cli.clock import Clock
 from retrodict.cli.training import Dev, From, LearnFrom, Mixing, Training
 from retrodict.events.atomic import check_folder
 from retrodict.events.lock import lock_folder
@@ -58,5 +59,7 @@ def smoother(
     streams = jobs.read(columns, file, dev, types=fitted.types)
     job = replace(job, mechanism=mechanism.in_zone(streams[0].axis.timezone))
     with lock_folder(model), jobs.going_on() as stages:
-        trained = jobs.fit_smoother(fitted, job, streams, model, dict(training), stages)
-        on_dev(trained, stages[-1], streams, seed=training["seed"], device=training["device"])
+        clock = Clock(training["seconds"])
+        clock.announce()
+        trained = jobs.fit_smoother(fitted, job, streams, model, training | clock.share(1), stages)
+        on_dev(trained, stages[-1], streams, seed=training["seed"], device=training["device"], left=clock.left())

@@ -44,7 +44,10 @@ class Training(common.Options):
             int | None, None, "Passes over the data, at most: 2,000 for a model, 200 for a smoother.", min=1
         ),
         "seconds": _option(
-            float | None, None, "Stop with the epoch in which this time is over; the same command goes on later."
+            float | None,
+            None,
+            "Time for the whole command, loading included; a step ends with the epoch in which its share is over. "
+            "The same command goes on later.",
         ),
         "patience": _option(int, 12, "Stop after this many epochs without a better dev score.", min=1),
         "batch_size": _option(int | None, None, "Streams a step: 50, fewer where they are long and few.", min=1),

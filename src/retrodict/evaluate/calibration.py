@@ -24,6 +24,7 @@ from retrodict.smc.posterior import Posterior
 
 PART = "imputation"
 COVERAGE, RELIABILITY, DISTANCE = "90 % intervals that hold the truth", "probability, more than true", "distance"
+EXCESS = "expected events, more than hidden"
 WIDE = "90 % intervals with the truth well inside"
 SPREAD, FAMILIES = "spread of the ranks", "streams with few independent guesses"
 SCOPES = ("all hidden events", "first half", "second half", "by type")  # columns of ``ranks``
@@ -103,12 +104,10 @@ class Calibration:
             if self.hidden[:, k].any() and max(self.hidden[:, k].sum(), self.expected[:, k].sum()) >= _FEWEST
         ]  # fmt: skip
         return [
-            mean_finding(PART, "expected events, more than hidden", excess[:, -1], total, tolerance=_COUNTS,
-                         least=self.variance[:, -1]),
+            mean_finding(PART, EXCESS, excess[:, -1], total, tolerance=_COUNTS, least=self.variance[:, -1]),
             *worst(by_type),
             *(finding for number in range(len(SCOPES)) for finding in self._rank_findings(number)),
-            mean_finding(PART, COVERAGE, self.covered, self.aligned, expected=INTERVAL_LEVEL, tolerance=_COVERAGE,
-                         side=-1, least=INTERVAL_LEVEL * (1 - INTERVAL_LEVEL) * self.aligned, fewest=_FEWEST_ALIGNED),
+            self.coverage(),
             mean_finding(PART, WIDE, self.inside, self.aligned, expected=INTERVAL_LEVEL, tolerance=_WIDE, side=1,
                          least=INTERVAL_LEVEL * (1 - INTERVAL_LEVEL) * self.aligned, fewest=_FEWEST_ALIGNED,
                          harmless=True),
@@ -120,6 +119,14 @@ class Calibration:
             mean_finding(PART, "streams that the model finds impossible", ~self.possible, tolerance=0.01, side=1,
                          least=0.01),
         ]  # fmt: skip
+
+    def coverage(self) -> Finding:
+        """How many of the 90 % intervals of imputed events hold the true time."""
+        least = INTERVAL_LEVEL * (1 - INTERVAL_LEVEL) * self.aligned
+        return mean_finding(
+            PART, COVERAGE, self.covered, self.aligned, expected=INTERVAL_LEVEL, tolerance=_COVERAGE, side=-1,
+            least=least, fewest=_FEWEST_ALIGNED,
+        )  # fmt: skip
 
     def _rank_findings(self, number: int) -> list[Finding]:
         """Neyman's smooth test: means of Legendre polynomials of the ranks."""

@@ -42,12 +42,6 @@ class Finding:
     remark: bool = False
 
     @property
-    def fine(self) -> str:
-        """The values that are fine, in words."""
-        low, high = self.expected - self.tolerance, self.expected + self.tolerance
-        return {0: f"{low:.2f} to {high:.2f}", 1: f"at most {high:.2f}", -1: f"at least {low:.2f}"}[self.side]
-
-    @property
     def judgement(self) -> str:
         """What to think of the value, in words; "within chance" is outside of what is fine, but not surely."""
         if self.alarm:

@@ -32,11 +32,13 @@ def summarise(
             {"type": name, **_counts(c.hidden[:, k], c.expected[:, k], c.variance[:, k])}
             for k, name in enumerate([*types, None])
         ]
+        covered = c.coverage()
         tables["coverage"] = {
             "cost": costs[len(costs) // 2],
             "nominal": INTERVAL_LEVEL,
             "aligned": int(c.aligned.sum()),
-            **_ratio(c.covered, c.aligned),
+            "value": covered.value,
+            "error": covered.error,
         }
         tables["reliability"] = _reliability(c)
         tables["ranks"] = {name: _histogram(*c.scope(number)) for number, name in enumerate(SCOPES)}

@@ -16,6 +16,7 @@ from retrodict.evaluate.observed import Observed
 from retrodict.smc.diagnostics import FEW
 
 _FEW_STREAMS, _FEW_EVENTS = 20, 20
+_MORE = f"check with {_FEW_STREAMS} or more complete streams that were not trained on ('retrodict check')"
 _TOO_WIDE = "Intervals are wider than they need be: times are known better than the intervals say."
 
 
@@ -61,6 +62,11 @@ class Evidence:
         c = self.calibration
         return len(c.hidden) if c is not None and c.hidden.any() else 0
 
+    def resting_on(self, finding: Finding) -> int:
+        """The number of streams that a finding rests on."""
+        known = {imputation.PART: "imputed_streams", observed.PART: "incomplete_streams"}
+        return int(self.about[known.get(finding.part, "streams")])
+
     @property
     def has_few_families(self) -> bool:
         """Whether most streams' particles are too much alike somewhere."""
@@ -78,6 +84,9 @@ def _two_sentences(evidence: Evidence) -> str:
     if not any(f.alarm for f in evidence.findings):
         return _nothing_found(evidence)
     wrong = evidence.alarms(imputation.PART) + evidence.alarms(observed.PART)
+    worst = (wrong or evidence.alarms(goodness.PART))[0]
+    if evidence.resting_on(worst) < _FEW_STREAMS:
+        return _found_on_few(evidence, worst)
     if wrong:
         first = f"Do not trust what is imputed: {_in_words(wrong[0])}."
     elif evidence.compared and not evidence.does_not_fit:
@@ -95,6 +104,17 @@ def _two_sentences(evidence: Evidence) -> str:
     return f"{first} {_cause(evidence)}"
 
 
+def _found_on_few(evidence: Evidence, worst: Finding) -> str:
+    """What an alarm on few streams means: a reason to look at more of them, and the remedy if these agree."""
+    number = evidence.resting_on(worst)
+    what = "the model" if worst.part == goodness.PART else "what is imputed"
+    return (
+        f"On {number} streams something seems wrong with {what}: {_in_words(worst)}. "
+        f"{number} streams are few to judge by, so {_MORE} before you act on it; if the same is found there, this is "
+        f"the likely cause. {_cause(evidence)}"
+    )
+
+
 def _nothing_found(evidence: Evidence) -> str:
     """What no alarm means: all is well, as far as so many streams can show."""
     about, c = evidence.about, evidence.calibration
@@ -109,25 +129,27 @@ def _nothing_found(evidence: Evidence) -> str:
         second = "Give more streams, or check the missing rates."
     else:
         predicted = "incomplete streams are as predicted, " if evidence.observed is not None else ""
-        expected, true = c.expected[:, -1], c.hidden[:, -1]
-        error = np.sqrt(((expected - true) ** 2).sum())
+        expected, true = c.expected[:, -1].sum(), c.hidden[:, -1].sum()
+        error = next(f.error for f in evidence.findings if f.name == imputation.EXCESS) * true
+        number = f"{expected:,.0f} ± {error:,.0f}" if error == error else f"{expected:,.0f}"
         first = (
-            f"No fault was found in {streams} streams: {predicted}{expected.sum():,.0f} ± {error:,.0f} events were "
-            f"expected where {true.sum():,} were hidden, and {_covered(c)}"
+            f"No fault was found in {streams} streams: {predicted}{number} events were "
+            f"expected where {true:,} were hidden, and {_covered(c)}"
         )
         second = (
             "Trust counts, probabilities and intervals on streams like these, and not where streams, or the way events "
             "go missing, are different."
         )
     if streams < _FEW_STREAMS:
-        second = f"Only {streams} streams were looked at, so that smaller faults would not be seen: check with more."
+        second = f"Only {streams} streams were looked at, so that smaller faults would not be seen: {_MORE}."
     return f"{first}. {second}"
 
 
 def _covered(c: Calibration) -> str:
     if c.aligned.sum() < _FEW_EVENTS:
         return "too few events were imputed to judge their intervals"
-    return f"{c.covered.sum() / c.aligned.sum():.0%} of the 90 % intervals hold the true time"
+    found = c.coverage()
+    return f"{found.value:.0%} ± {found.error:.0%} of the 90 % intervals hold the true time"
 
 
 def _cause(evidence: Evidence) -> str:

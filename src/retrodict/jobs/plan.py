@@ -235,7 +235,8 @@ def read_plan(job: JobFolder, found: Mapping[str, Any], source: Input) -> Plan |
     try:
         settled = found["settled"]
         axis, types = TimeAxis.from_dict(settled["axis"]), tuple(str(name) for name in settled["types"])
-        facts = Settled(axis, types, settled["first"], bool(settled["fine"]))
+        step = settled["step"]
+        facts = Settled(axis, types, settled["first"], None if step is None else int(step))
         parts = Parts(found["kind"], source.file, job.rows, dict(source.given), dict(found["kinds"]), facts)
         chunks = tuple(Chunk(**{name: int(value) for name, value in chunk.items()}) for chunk in found["chunks"])
         digests = list(found["digests"])

@@ -87,9 +87,11 @@ class Calendar(nn.Module):
 
     def in_words(self) -> str:
         """What it looks at, for people."""
-        parts = [f"{n} harmonics of a {what}" for n, what in ((self.day, "day"), (self.week, "week")) if n]
+        waves = [(self.day, "hours of the day", "day"), (self.week, "days of the week", "week")]
         names = () if self.covariates is None else self.covariates.names
-        return ", ".join([*parts, *names]) + f" ({self.zone or 'no time zone'})"
+        known = " and ".join([*(what for n, what, _ in waves if n), *names])
+        parts = [f"{n} harmonics of a {of}" for n, _, of in waves if n]
+        return f"{known}: {', '.join([*parts, *names])} ({self.zone or 'no time zone'})"
 
     def check_weights(self) -> None:
         """Refuse log factors that cannot be worked with."""

@@ -104,7 +104,7 @@ def _draw_reliability(axes: Any, tables: dict[str, Any]) -> None:
     axes.set_ylim(-0.02, 1.04)
     axes.set_xlabel("probability of an imputed event")
     covered = tables["coverage"]
-    share = "-" if covered["value"] is None else f"{covered['value']:.0%} ± {2 * covered['error']:.0%}"
+    share = "-" if covered["value"] is None else f"{covered['value']:.0%} ± {covered['error']:.0%} (s.e.)"
     axes.set_title(f"share that was there; 90 % intervals cover {share}", fontsize=9, loc="left")
 
 

@@ -10,6 +10,8 @@ from numpy.typing import NDArray
 from retrodict.events.stream import EventStream
 from retrodict.events.time_axis import TimeAxis
 
+_HIGH = 20.0  # events expected in a stream, if its rate were a high one throughout
+
 
 @dataclass(frozen=True)
 class StreamView:
@@ -32,9 +34,14 @@ class StreamView:
     truth: EventStream | None = None
 
     def heights(self) -> NDArray[np.float64]:
-        """The rates as shares of a high one, [G, K]: at most 1, so that one spike does not flatten all the rest."""
-        some = self.rates[self.rates > 0]
-        return np.minimum(self.rates / np.quantile(some, 0.95), 1.0) if len(some) else np.zeros_like(self.rates)
+        """How high to draw the rates, [G, K] from 0 to 1: roots of shares of the highest rate of the stream.
+
+        By the root an event whose time is known does not flatten all the rest. A stream that has no high rate is drawn
+        on the scale of one event expected in a twentieth of its length, so that what is hardly believed looks so.
+        """
+        if not self.observed.duration > 0:
+            return np.zeros_like(self.rates)
+        return np.sqrt(self.rates / max(float(self.rates.max(initial=0.0)), _HIGH / self.observed.duration))
 
     def rows(self) -> list[int]:
         """The types to show: those that were seen, imputed or hidden, or of which something is expected."""

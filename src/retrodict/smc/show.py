@@ -254,6 +254,8 @@ def _facts(posterior: Posterior) -> list[tuple[str, str]]:
         "command": "command",
         "file": "observed events",
         "model": "model",
+        "calendar": "calendar of the model",
+        "ends": "ends of streams",
         "missing": "what goes missing",
         "proposal": "proposal",
         "engine": "engine",
@@ -261,6 +263,9 @@ def _facts(posterior: Posterior) -> list[tuple[str, str]]:
         "seed": "seed",
         "versions": "versions",
     }
-    made = [(names[key], str(posterior.about[key])[:2000]) for key in names if posterior.about.get(key) is not None]
+    about = dict(posterior.about)
+    if about.get("model") is not None and posterior.observed.axis.is_calendar:
+        about.setdefault("calendar", "none: hours of the day and days of the week are all alike to this model")
+    made = [(names[key], str(about[key])[:2000]) for key in names if about.get(key) is not None]
     islands = posterior.full.islands
     return [*made, ("particles", f"{posterior.num_particles:,} for each stream, in {islands} independent runs")]

@@ -78,16 +78,17 @@ def fit(
     ``model`` is a model, which is trained in place, or a class (``rd.NeuralHawkes``), which is sized for the data, or a
     function that makes a model for the training streams. Without ``dev`` a tenth of ``train`` is set aside. Training
     stops after ``patience`` epochs without a better dev score, or after ``epochs`` (2,000 of a model, 200 of a
-    proposal), or with the epoch in which ``seconds`` are over. ``batch_size`` streams make a step, by default 50, or
-    fewer where streams are long and few. With a ``directory`` everything is kept there and ``resume`` goes on with
-    what it finds; without one nothing is left behind. Further ``options`` are the objective's: for a proposal
-    ``beta``, ``learn_from``, ``redraw``, ``fresh_masks``, ``draws`` (``train/divergence.py``). A model whose maximum
-    can be computed (``Hawkes`` with several scales) takes no epochs: ``solve`` of the model does it. Where nearly all
-    training streams end exactly at an event, a model also learns when streams end (``models/end.py``), after all else.
-    ``calendar=True`` gives a model of dated streams hours of the day and days of the week (``models/calendar.py``) if
-    that helps a Poisson process on dev, and ``calendar=False`` none. ``covariates`` is a table of dates and what is
-    known in advance to hold from then on.
+    proposal), or with the epoch in which ``seconds`` since the call are over. ``batch_size`` streams make a step, by
+    default 50, or fewer where streams are long and few. With a ``directory`` everything is kept there and ``resume``
+    goes on with what it finds; without one nothing is left behind. Further ``options`` are the objective's: for a
+    proposal ``beta``, ``learn_from``, ``redraw``, ``fresh_masks``, ``draws`` (``train/divergence.py``). A model whose
+    maximum can be computed (``Hawkes`` with several scales) takes no epochs: ``solve`` of the model does it. Where
+    nearly all training streams end exactly at an event, a model also learns when streams end (``models/end.py``), after
+    all else. ``calendar=True`` gives a model of dated streams hours of the day and days of the week
+    (``models/calendar.py``) if that helps a Poisson process on dev, and ``calendar=False`` none. ``covariates`` is a
+    table of dates and what is known in advance to hold from then on.
     """
+    began = time.perf_counter()
     check_settings(epochs=epochs, batch_size=batch_size, patience=patience)
     check_training(learning_rate, seconds)
     if not (isinstance(train, StreamSet) and (dev is None or isinstance(dev, StreamSet))):
@@ -126,7 +127,8 @@ def fit(
             return fitted
         done, converged = 0, isinstance(fitted, Model) and solve(fitted, objective, run, resume, batch_size)
         if not converged:
-            how: dict[str, Any] = {"seconds": seconds, "resume": resume, "device": device, "progress": progress}
+            left = None if seconds is None else max(seconds - (time.perf_counter() - began), 1e-3)
+            how: dict[str, Any] = {"seconds": left, "resume": resume, "device": device, "progress": progress}
             with fitted.in_training(train) if isinstance(fitted, Model) else contextlib.nullcontext():
                 fitting = train_objective(objective, settings, run, epochs=epochs, **how)
             done, converged = len(fitting.history), fitting.is_done()

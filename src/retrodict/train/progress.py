@@ -1,4 +1,4 @@
-"""What one sees while training: a bar with the time left on a terminal, one line an epoch elsewhere."""
+"""What one sees while training: a bar with the time left on a terminal, a line now and then elsewhere."""
 
 from __future__ import annotations
 
@@ -10,6 +10,8 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 from rich.table import Column
 
+from retrodict._sparing import Sparing
+
 
 class EpochProgress(pl.Callback):
     """Shows what is trained, epochs, the score per event on train and dev, speed, and the most time that is left."""
@@ -18,7 +20,8 @@ class EpochProgress(pl.Callback):
         self.console = console or Console(stderr=True)
         self.epochs, self.seconds = epochs, seconds
         self.first, self.began = 0, time.perf_counter()
-        self.text = "starting"
+        self.text, self.line = "starting", ""  # a line that was not said yet
+        self.sparing = Sparing()
         self.bar = Progress(
             TextColumn("[bold]fit {task.fields[what]}[/]"),
             BarColumn(20),
@@ -55,16 +58,23 @@ class EpochProgress(pl.Callback):
         done = trainer.current_epoch + 1
         self._show(done)
         if not self.console.is_terminal:
-            line = f"{what.what}, epoch {done}: {self.text}; {self._left(done)}"
-            self.console.print(line, soft_wrap=True, highlight=False)
+            self.line = f"{what.what}, epoch {done}: {self.text}; {self._left(done)}"
+            if self.sparing.is_due((done - self.first) / max(self.epochs - self.first, 1)):
+                self._say()
 
     def teardown(self, trainer: pl.Trainer, pl_module: Any, stage: str) -> None:
         """Leave the last line standing."""
+        self._say()
         self.bar.stop()
 
     def on_exception(self, trainer: pl.Trainer, pl_module: Any, exception: BaseException) -> None:
         """The terminal is as it was before."""
         self.bar.stop()
+
+    def _say(self) -> None:
+        if self.line:
+            self.console.print(self.line, soft_wrap=True, highlight=False)
+        self.line = ""
 
     def _show(self, done: float) -> None:
         self.bar.update(self.task, completed=done, description=f"{self._left(done)}; {self.text}")

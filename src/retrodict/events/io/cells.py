@@ -45,7 +45,7 @@ def to_arrow(column: Any) -> pa.Array:
             return pa.array(values, pa.date32())
         if all(issubclass(kind, datetime.datetime) for kind in kinds):
             zone = values[0].tzinfo
-            return pa.array([], pa.timestamp("us", None if zone is None else "UTC"))
+            return pa.array(values, pa.timestamp("us", None if zone is None else "UTC"))
         return pa.array([], pa.float64())
     return pa.array(column, from_pandas=True)
 

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from retrodict import _limits
 from retrodict.errors import DataError
 from retrodict.events.io.arrow_columns import column_values, flatten, read_stream_ids, read_types
+from retrodict.events.io.clock_times import refuse_clock_time
 from retrodict.events.io.ragged import (
     Grouping,
     check_finite,
@@ -169,6 +170,7 @@ def bound_column(
         return None
     if isinstance(source, str) and source in table:
         return read_time_column(flatten(table[source]), f"column {source!r}", request, places)
+    refuse_clock_time(source, role, request)
     return read_time_value(source, f"{role}=", request)
 
 

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from retrodict.events.io.request import Request
 from retrodict.events.io.time_column import TimeColumn, choose_axis, decoded
-from retrodict.events.io.time_style import TimeStyle, find_style
+from retrodict.events.io.time_style import TimeStyle, find_step, find_style
 from retrodict.events.io.type_codes import are_sparse, check_num_types, sort_names, sparse_notice
 from retrodict.events.time_axis import SECONDS, TimeAxis
 
@@ -52,20 +52,21 @@ class _Spread:
 class Settled(NamedTuple):
     """What was decided for all parts: the axis, the vocabulary, and how times are written.
 
-    ``first`` is the first time where times are text, and ``fine`` whether any has nanoseconds; of lines, ``first`` is
-    the kind of the types on them.
+    ``first`` is the first time where times are text, and ``step`` how fine dates are (``find_step``); of lines,
+    ``first`` is the kind of the types on them.
     """
 
     axis: TimeAxis
     types: tuple[str, ...]
     first: str | None
-    fine: bool
+    step: int | None
 
     def style(self, kind: pa.DataType) -> TimeStyle:
         """The style of a column of times of this type."""
         text = pa.array([], kind) if self.first is None else pa.array([self.first]).cast(kind)
         style = find_style(text, self.axis)
-        return style._replace(step=1) if self.fine and style.axis.is_calendar else style
+        dated = style.axis.is_calendar and not pa.types.is_date(kind)
+        return style._replace(step=self.step) if self.step is not None and dated else style
 
 
 class Survey:
@@ -77,7 +78,7 @@ class Survey:
         self.latest: int | None = None
         self.gaps, self.spans = _Spread(), _Spread()
         self.first: tuple[int, str] | None = None  # the row and the text of the first time
-        self.fine = False
+        self.step: int | None = None
         self.names: dict[str, None] = {}
         self.integers: set[int] = set()
         self.axis: TimeAxis | None = None  # that lines record
@@ -120,13 +121,13 @@ class Survey:
     def see_style(self, column: pa.Array, rows: NDArray[np.int64]) -> None:
         """Look at how the times of some rows are written."""
         column = decoded(column)
+        self.step = min((step for step in (self.step, find_step(column)) if step is not None), default=None)
         if pa.types.is_large_string(column.type) or pa.types.is_string(column.type):
             valid = column.is_valid().to_numpy(zero_copy_only=False)
             if valid.any():
                 at = int(np.argmax(valid))
                 if self.first is None or rows[at] < self.first[0]:
                     self.first = int(rows[at]), column[at].as_py()
-                self.fine = self.fine or bool(pc.any(pc.match_substring_regex(column, r"\.\d{7,9}")).as_py())
 
     def see_types(self, column: pa.Array, request: Request) -> None:
         """Look at the types of a part's events, as they stand there."""
@@ -168,7 +169,7 @@ class Survey:
     def settle(self, request: Request, on_notice: Callable[[str], None]) -> Settled:
         """What holds for all parts."""
         first = self.lines if self.first is None else self.first[1]
-        return Settled(self._axis(request), request.types or self._vocabulary(on_notice), first, self.fine)
+        return Settled(self._axis(request), request.types or self._vocabulary(on_notice), first, self.step)
 
     def _axis(self, request: Request) -> TimeAxis:
         if self.axis is not None:

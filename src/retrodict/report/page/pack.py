@@ -50,6 +50,7 @@ def index_of(content: Content, blocks: list[int]) -> dict[str, Any]:
             "scale": o.axis.scale,
             "origin": None if o.axis.origin is None else o.axis.origin / 1e6,
             "zone": o.axis.timezone,
+            "whole": o.axis.is_calendar and not (o.axis.to_instants(o.event_times) % 10**9).any().item(),
         },
         "types": [_name(name) for name in o.types],
         "streams": {
@@ -146,9 +147,9 @@ def _imputed(stream: EventStream, start: float, step: float) -> list[list[int]]:
 
 
 def _belief(view: StreamView, shown: list[int]) -> dict[str, list[int]]:
-    """The rate of each type that is shown, in hundredths of a high one."""
-    shares = np.rint(100 * view.heights()).astype(np.int64)
-    return {str(k): shares[:, k].tolist() for k in shown if shares[:, k].any()}
+    """How high to draw the rate of each type that is shown, in hundredths."""
+    heights = np.rint(100 * view.heights()).astype(np.int64)
+    return {str(k): heights[:, k].tolist() for k in shown if heights[:, k].any()}
 
 
 def _steps(times: NDArray[np.float64], start: float, step: float) -> NDArray[np.int64]:

@@ -75,7 +75,7 @@ function whisker(made, x, value, error, name, vertical = true) {
 
 function reliability(check) {
   const { value, error } = check.coverage;
-  const covered = value === null ? '' : ` 90 % intervals cover ${Math.round(100 * value)} % ± ${Math.round(200 * error)} %.`;
+  const covered = value === null ? '' : ` 90 % intervals cover ${Math.round(100 * value)} % ± ${Math.round(100 * error)} % (standard error).`;
   const caption = `How often imputed events of a probability were there; on the line is right.${covered}`;
   const made = frame([0, 1], [0, 1], `${caption} ${check.reliability.map((row) => `${brief(row.value)} at ${brief(row.probability)}`).join(', ')}`);
   ticksOn(made, quarters, quarters, 'probability of an imputed event');

@@ -19,7 +19,8 @@ const GLOSSARY = {
       + 'below 10 what is imputed there looks surer than it is.'],
     ['probability', 'How many of 100 such imputed events were really there.'],
     ['90 % interval', 'The times between which 9 of 10 such events happened.'],
-    ['belief', 'The rate at which missing events are expected: high where one probably was.'],
+    ['belief', 'The rate at which missing events are expected: high where one probably was. All types of a stream share one scale, '
+      + 'on which four times the rate is drawn twice as high.'],
     ['draws', 'Twenty complete guesses of what was missing, one a line: where they agree, the answer is sure.'],
   ]],
   score: ['How an answer is scored', [
@@ -36,6 +37,8 @@ const GLOSSARY = {
   ]],
   made: ['What these words mean', [
     ['model', 'What was learned from complete streams: the rate of each type of event after any history.'],
+    ['calendar', 'What the model knows of the clock: hours of the day and days of the week at which events are more or less frequent.'],
+    ['ends', 'Learned where nearly all streams end exactly at an event: the model then knows when a stream ends.'],
     ['proposal', 'How missing events are guessed: “smoothing” looks at what was observed before and after, “filtering” only at what was before.'],
     ['particles', 'The weighted guesses of a stream. More of them are slower and more exact.'],
     ['resampling', 'How guesses that what was observed speaks against are replaced by copies of better ones.'],

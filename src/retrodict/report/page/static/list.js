@@ -67,6 +67,12 @@ class StreamList {
     this.box.append(row);
   }
 
+  // The first stream of the list in which events are imputed; failing that the one with most expected to be missing.
+  worthLooking(imputed) {
+    const { expected } = this.index.streams, first = this.order.findIndex((i) => imputed[i]);
+    return first >= 0 ? first : this.order.reduce((best, i, place) => (expected[i] > expected[this.order[best]] ? place : best), 0);
+  }
+
   choose(place) {
     this.active = place;
     this.chosen = this.order[place];

@@ -53,14 +53,14 @@ function dense(events, x) {
   return [...new Set(events.map((event) => Math.round(2 * x(event.t)) / 2))];
 }
 
+// From a ground above the marks of the row, so that what is hardly believed has hardly any height.
 function belief(row, stream, x) {
-  const shares = stream.rates[row.k], cell = (stream.end - stream.start) / shares.length;
-  let path = `M${x(stream.start).toFixed(1)} ${row.line}`;
+  const shares = stream.rates[row.k], cell = (stream.end - stream.start) / shares.length, ground = row.line - MARK;
+  let path = `M${x(stream.start).toFixed(1)} ${ground}`;
   shares.forEach((share, n) => {
-    const height = (row.line - MARK * (share > 0) - share / 100 * BELIEF).toFixed(1);
-    path += `V${height}H${x(stream.start + (n + 1) * cell).toFixed(1)}`;
+    path += `V${(ground - share / 100 * BELIEF).toFixed(1)}H${x(stream.start + (n + 1) * cell).toFixed(1)}`;
   });
-  return `${path}V${row.line}Z`;
+  return `${path}V${ground}Z`;
 }
 
 function ticksOf(row, stream, x, width) {

@@ -24,6 +24,7 @@ class Page {
   makeDetail() {
     this.name = element('h3', { id: 'stream-name' });
     this.about = element('p', { class: 'muted small' });
+    this.why = element('p', { class: 'muted small', id: 'stream-why' });
     this.doubts = element('ul', { class: 'warnings small' });
     this.said = element('p', { class: 'hidden', 'aria-live': 'polite', id: 'said' });
     const box = element('div', {
@@ -42,7 +43,7 @@ class Page {
     const keys = element('p', { class: 'muted small', id: 'keys' },
       'Arrow keys go from event to event, + and − zoom, 0 shows all; Ctrl and the wheel zoom, and dragging moves.');
     document.getElementById('detail').append(
-      element('div', { class: 'head' }, element('div', {}, this.name, this.about), element('div', { class: 'buttons' }, ...buttons)),
+      element('div', { class: 'head' }, element('div', {}, this.name, this.about, this.why), element('div', { class: 'buttons' }, ...buttons)),
       this.doubts, this.legend, box, keys, this.said, this.table);
     this.box = box;
     this.timeline = new Timeline(box, this.said, this.index, this.words);
@@ -77,7 +78,7 @@ class Page {
     showWarnings(this.index);
     this.arrange();
     this.decode(this.which);
-    if (this.list.order.length) this.list.choose(0);
+    this.list.choose(this.list.worthLooking(answers[this.which].events));
     requestAnimationFrame(() => setTimeout(() => {  // what is below the list can wait for the first paint
       document.getElementById('trade').replaceChildren(...tradeCharts(this.index, this.words));
       showCheck(this.index.check, this.words);
@@ -121,6 +122,7 @@ class Page {
     this.about.textContent = `${words.between(stream.start, stream.end, stream.step)} · ${count(stream.observed.length, 'observed event')} · `
       + `${brief(expected[i])} expected missing · ${number(answer.length)} imputed · ${surprising} · ${brief(families[i])} effective families · `
       + `expected distance to the truth ${words.amount(chosen.risk[i])} (predicting nothing: ${number(chosen.nothing[i])})${streamScore(chosen, i, words)}`;
+    this.why.textContent = whyDifferent(expected[i], answer.length);
     this.doubts.replaceChildren(...index.doubts.filter((_, bit) => doubts[i] >> bit & 1).map((doubt) => element('li', {}, doubt.text)));
     const marks = stream.truth ? [...LEGEND, TRUTH] : LEGEND;
     this.legend.replaceChildren(...marks.map(([name, mark]) =>

@@ -11,6 +11,14 @@ function showTiles(index, answer) {
   ];
   document.getElementById('tiles').replaceChildren(...tiles.map(([name, value]) =>
     element('div', {}, element('dt', {}, name), element('dd', {}, number(value)))));
+  document.getElementById('why').textContent = whyDifferent(total(expected), total(answer.events));
+}
+
+// Why the two numbers differ, where more than rounding tells them apart; stands wherever both are shown.
+function whyDifferent(expected, imputed) {
+  if (Math.abs(expected - imputed) < 0.5) return '';
+  return `${brief(expected)} expected and ${number(imputed)} imputed: an event is imputed only where that lowers the expected distance `
+    + 'to the truth at this cost.';
 }
 
 function showWarnings(index) {

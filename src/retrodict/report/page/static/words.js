@@ -66,10 +66,16 @@ class TimeWords {
   // A time in full, as precise as the stream is stored.
   full(t, step = 0) {
     if (!this.dated) return `${this.number(t, step)}${this.unit ? ` ${this.unit}` : ''}`;
-    const fine = step * this.axis.scale < 0.5, ms = Math.round(this.instant(t) / (fine ? 1 : 1000)) * (fine ? 1 : 1000);
+    const ms = this.shown(this.instant(t), step * this.axis.scale * 1000);
     const wall = new Date(this.onWall(ms));
     const sub = ms % 1000 ? `.${pad(wall.getUTCMilliseconds(), 3)}` : '';
     return `${this.day(wall)} ${pad(wall.getUTCHours())}:${pad(wall.getUTCMinutes())}:${pad(wall.getUTCSeconds())}${sub}`;
+  }
+
+  // Milliseconds as they are shown: whole seconds, rounded down as in the table, where all observed times are such.
+  shown(ms, quantum) {
+    if (quantum >= 500) return Math.round(ms / 1000) * 1000;
+    return this.axis.whole ? Math.floor((ms + quantum) / 1000) * 1000 : Math.round(ms);
   }
 
   // From one time to another, and an amount of time, with the unit said once.
