@@ -68,7 +68,7 @@ def write_answer(posterior: Posterior, cost: float | None, columns: common.Colum
     price = price_of(posterior, cost, columns)
     units = columns.unit_of(observed.axis, posterior.model.time_unit if posterior.model is not None else None)
     say_cost(price / scale, units, cost is not None)
-    with common.bar("decode", len(posterior)) as done:
+    with common.notes(), common.bar("decode", len(posterior)) as done:
         decoded = posterior.consensus(price, progress=done)
     write_events(fill(observed, decoded), output)
     common.wrote(

@@ -249,7 +249,7 @@ class Posterior:
         from retrodict.decode.transport import as_cost
 
         probability = Reliability.kept(kept)(imputed.columns["probability"], as_cost(cost).delete)
-        return imputed.replace(columns=imputed.columns | {"probability": probability})
+        return imputed.replace(columns={**imputed.columns, "probability": probability})
 
     def _judged(self) -> Judged:
         from retrodict.smc.decision import Judged  # loads Numba

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import warnings
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -10,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from retrodict.errors import DataError, ModelError
+from retrodict.errors import DataError, DataNotice, ModelError
 from retrodict.events.atomic import check_writable
 from retrodict.events.gaps import half_a_gap
 from retrodict.events.stream import EventStream
@@ -19,6 +20,7 @@ from retrodict.report.check_tables import clean_check
 from retrodict.report.page.content import Answer, Content, Doubt
 from retrodict.report.stream_view import StreamView
 from retrodict.smc.diagnostics import FEW, complaints, doubts, surprise
+from retrodict.smc.reliability import Reliability
 from retrodict.smc.truth import match_truth, score_answer
 
 if TYPE_CHECKING:
@@ -161,7 +163,9 @@ def _answers(
     posterior: Posterior, costs: list[float], truth: StreamSet | None, progress: Callable[[int], None] | None
 ) -> list[Answer]:
     """The consensus at each cost, scored where the truth is known."""
-    decisions = posterior.decide(costs, progress=progress)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DataNotice)  # the page says at which cost probabilities were calibrated
+        decisions = posterior.decide(costs, progress=progress)
     return [
         Answer(cost, d.streams, d.risk, d.nothing, None if truth is None else score_answer(d.streams, truth, cost))
         for cost, d in zip(costs, decisions, strict=True)
@@ -260,12 +264,17 @@ def _facts(posterior: Posterior) -> list[tuple[str, str]]:
         "proposal": "proposal",
         "engine": "engine",
         "resampling": "resampling",
+        "calibration": "probabilities",
         "seed": "seed",
         "versions": "versions",
     }
     about = dict(posterior.about)
     if about.get("model") is not None and posterior.observed.axis.is_calendar:
         about.setdefault("calendar", "none: hours of the day and days of the week are all alike to this model")
+    if "calibration" in about:
+        found = Reliability.kept(about["calibration"])
+        what = f"{found.events:,} imputed events of a check at cost {found.cost:.4g}"
+        about["calibration"] = f"as they came true for {what}"
     made = [(names[key], str(about[key])[:2000]) for key in names if about.get(key) is not None]
     islands = posterior.full.islands
     return [*made, ("particles", f"{posterior.num_particles:,} for each stream, in {islands} independent runs")]
