@@ -24,7 +24,7 @@ def main(page_file: str) -> None:
         page.goto(Path(page_file).resolve().as_uri())
         page.wait_for_selector("html[data-ready]")
         page.evaluate("window.scrollTo(0, document.getElementById('cost').offsetTop - 10)")
-        page.locator("#detail svg .guess").nth(4).hover(force=True)
+        page.locator("#detail svg .guess").last.hover(force=True)
         picture = Image.open(io.BytesIO(page.screenshot())).convert("RGB")
         browser.close()
     picture.quantize(128, method=Image.Quantize.MEDIANCUT, dither=Image.Dither.NONE).save(PICTURE, optimize=True)
