@@ -4,8 +4,9 @@
 
 Families that a segment of the lagged ensemble keeps (``genealogy.FAMILIES``), the pseudo-count of a consensus event
 (``decision.PSEUDO_COUNT``), the threshold of resampling, and each ensemble alone. One constant is moved at a time. For
-each the distance relative to predicting nothing, at five costs, and how many 90 % intervals hold the truth at the
-middle one.
+each the distance relative to predicting nothing, at five costs, how many 90 % intervals hold the truth at the
+middle one, and how far probabilities are from what happened: the mean over imputed events of the difference of their
+bin, case by case, at the middle cost and above.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ from retrodict.smc import decision, genealogy
 PROCESSES = ("neural-106", "neural-107", "hawkes-d")
 TRIED: dict[str, dict[str, Any]] = {
     "default": {},
-    **{f"{n} families": {"families": float(n)} for n in (5, 20, 40)},
+    **{f"{n} families": {"families": float(n)} for n in (5, 20, 40, 80)},
     **{f"pseudo-count {a:g}": {"pseudo": a} for a in (0.0, 0.5, 2.0)},
     **{f"resampling below {e:g}": {"ess": e} for e in (0.25, 0.75)},
     "full alone": {"ensemble": "full"},
@@ -51,7 +52,9 @@ def measure(process: str, setting: str, name: str, streams: int, device: str) ->
     scores = [score_of(truth, d.streams, cost) for d, cost in zip(found, costs, strict=True)]
     relative = [score["distance"] / cost / truth.num_events for score, cost in zip(scores, costs, strict=True)]
     covered = [scores[2]["covered"], scores[2]["aligned"]]
-    return {"process": process, "setting": setting, "name": name, "distance": relative, "covered": covered}
+    off = [sum(abs(np.subtract(s["probability"], s["happened"]))) for s in scores[2:]]
+    found = {"distance": relative, "covered": covered, "off": off, "imputed": [sum(s["events"]) for s in scores[2:]]}
+    return {"process": process, "setting": setting, "name": name, **found}
 
 
 def _work(job: tuple[str, str, str, int, str]) -> dict[str, Any]:
@@ -64,21 +67,24 @@ def main() -> None:
     parser.add_argument("--streams", type=int, default=60)
     parser.add_argument("--workers", type=int, default=2)
     parser.add_argument("--device", default="cpu")
+    parser.add_argument("--only", nargs="+", default=list(TRIED), choices=list(TRIED))
     parser.add_argument("--out", default="constants.json")
     options = parser.parse_args()
-    jobs = [(p, s, name, options.streams, options.device) for p in PROCESSES for s in SETTINGS for name in TRIED]
+    jobs = [(p, s, name, options.streams, options.device) for p in PROCESSES for s in SETTINGS for name in options.only]
     # A worker for each job: constants are of a process.
     with ProcessPoolExecutor(options.workers, mp_context=get_context("spawn"), max_tasks_per_child=1) as pool:
         results = list(pool.map(_work, jobs))
     with open(options.out, "w") as file:
         json.dump(results, file, indent=1)
     rows = []
-    for name in TRIED:
+    for name in options.only:
         own = [r for r in results if r["name"] == name]
         distance = np.mean([r["distance"] for r in own], 0)
         hits, all_ = np.sum([r["covered"] for r in own], 0)
-        rows.append([name, " ".join(f"{d:.4f}" for d in distance), f"{100 * hits / all_:.1f}"])
-    print(table(["constant", "distance", "covered, %"], rows))
+        off = np.sum([r["off"] for r in own], 0) / np.sum([r["imputed"] for r in own], 0)
+        cells = [" ".join(f"{d:.4f}" for d in distance), f"{100 * hits / all_:.1f}", " ".join(f"{x:.3f}" for x in off)]
+        rows.append([name, *cells])
+    print(table(["constant", "distance", "covered, %", "probabilities off"], rows))
 
 
 if __name__ == "__main__":
