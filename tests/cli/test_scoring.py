@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 
 import pandas as pd
 import pytest
@@ -79,6 +80,27 @@ def test_a_hidden_event_at_the_time_of_an_observed_one_is_still_scored(folder):
     said, scores = evaluate(folder, "tied.csv")
     assert "1 of these 7 events stand in imputed.csv as observed, too" in said
     assert scores["events"]["missing"] == 7
+
+
+def test_evaluate_flattered_files_that_were_given_in_the_wrong_order(folder):
+    with pytest.raises(rd.DataError, match=r"give the truth first: retrodict evaluate truth.csv imputed.csv"):
+        evaluate(folder, "imputed.csv", "truth.csv")
+
+
+def test_plot_scored_observed_events_of_the_whole_truth_as_missing_ones(folder):
+    words = ("plot", str(folder / "imputed.csv.draws"), "--tradeoff", *COLUMNS, "-o", str(folder / "tradeoff.png"))
+    said = run(*words, "--truth", str(folder / "truth.csv")).output
+    assert "114 of these 120 events stand in the table as observed; the other 6 are scored" in " ".join(said.split())
+
+
+def test_evaluate_named_the_cost_of_a_table_that_was_decoded_again(folder, tmp_path):
+    for name in ("imputed.csv", "imputed.csv.draws"):
+        (shutil.copytree if name.endswith(".draws") else shutil.copy)(folder / name, tmp_path / name)
+    run("decode", str(tmp_path / "imputed.csv.draws"), "--cost", "33", "-o", str(tmp_path / "other.csv"))
+    words = ("evaluate", str(folder / "hidden.csv"), str(tmp_path / "imputed.csv"), *COLUMNS)
+    assert "cost 20 minutes: that of imputed.csv.draws" in run(*words).output
+    run("decode", str(tmp_path / "imputed.csv.draws"), "--cost", "33", "-o", str(tmp_path / "imputed.csv"))
+    assert "cost 33 minutes: that of imputed.csv.draws" in run(*words).output
 
 
 def ask(folder, *options):

@@ -154,6 +154,14 @@ def test_dates_are_asked_for():
         rd.Online(rd.Filtering(model, rd.ByType(0.5)), lag=3.0)
 
 
+def test_dates_without_a_zone_were_taken_for_others_than_the_models_clocks():
+    model = a_seasonal_model("poisson")
+    table = pd.DataFrame({"id": "a", "when": pd.to_datetime(["2024-03-01 08:00", "2024-03-01 09:00"]), "what": "0"})
+    naive = rd.read_events(table, stream="id", time="when", type="what")
+    with pytest.raises(rd.ModelError, match=r"by the clocks of America/New_York, and these dates have no time zone"):
+        rd.impute(naive, rd.Filtering(model, rd.ByType(0.5)))
+
+
 def dated(model: rd.Model, count: int, seed: int, length: float = 48.0) -> rd.StreamSet:
     starts = pd.date_range("2024-02-26T05:00", periods=count, freq="11h", tz="America/New_York").to_list()
     return rd.simulate(model, count, end=length, seed=seed, start=starts)

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from retrodict.cli import common
-from retrodict.cli.draws import refuse_table
+from retrodict.cli.draws import beside, keep_decoded, refuse_table
 from retrodict.events.combine import fill
 from retrodict.events.io.write import check_output, check_times, write_events
 from retrodict.smc.posterior import Posterior, load_posterior
@@ -35,7 +35,7 @@ def decode(
 
       retrodict decode imputed.csv.draws --cost 20 -o bolder.csv
     """
-    from retrodict.smc.posterior_folder import FILES, read_unit
+    from retrodict.smc.posterior_folder import FILES, read_unit, update_about
 
     common.refuse_unless_positive(cost, "--cost")
     refuse_table(draws)
@@ -44,7 +44,10 @@ def decode(
     posterior = load_posterior(draws)
     check_times(posterior.observed, output)
     columns = common.Columns(dict.fromkeys(common.Columns.OPTIONS) | {"unit": unit or read_unit(draws)})
-    write_answer(posterior, cost, columns, output)
+    price = write_answer(posterior, cost, columns, output)
+    if beside(output).resolve() == draws.resolve():  # 'evaluate' goes by the cost that is kept there
+        keep_decoded(posterior, price, columns)
+        update_about(draws, posterior.about)
 
 
 def price_of(posterior: Posterior, cost: float | None, columns: common.Columns) -> float:

@@ -13,6 +13,7 @@ from rich.table import Table
 from retrodict.cli import common
 from retrodict.cli.draws import beside, decoded, in_unit
 from retrodict.cli.truth import only_missing
+from retrodict.errors import DataError
 from retrodict.events.atomic import check_writable, write_json
 from retrodict.events.results import marks
 from retrodict.events.stream_set import StreamSet
@@ -58,6 +59,12 @@ def evaluate(
     check_writable(output)
     common.refuse_overwriting(truth, imputed, against, outputs={"--output": output})
     actual, table = columns.read(truth), columns.read(imputed)
+    if "imputed" in actual.columns and "imputed" not in table.columns:
+        raise DataError(
+            f"this is a table of imputed events (it has a column 'imputed'), and {imputed.name} is none",
+            file=truth,
+            remedy=f"give the truth first: retrodict evaluate {imputed.name} {truth.name}",
+        )
     refuse_dates_and_numbers(actual, table)
     known, table = in_unit(decoded(beside(imputed)), table, columns["unit"])
     actual, guess = on_axis_of(table, actual), _only_imputed(table)

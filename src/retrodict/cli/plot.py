@@ -72,8 +72,8 @@ def _plot_draws(
     from retrodict.smc.posterior import load_posterior
     from retrodict.smc.posterior_folder import read_unit
 
-    known = read_truth(truth, columns)
     posterior = load_posterior(draws)
+    known = read_truth(truth, columns, posterior.observed)
     columns["unit"] = columns["unit"] or read_unit(draws)
     price = None if cost is None else cost * columns.units_in(posterior.observed.axis)
     if tradeoff:

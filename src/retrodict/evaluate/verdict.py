@@ -128,12 +128,13 @@ def _nothing_found(evidence: Evidence) -> str:
         first = f"Nothing is known of imputed events: none was hidden in {streams} streams"
         second = "Give more streams, or check the missing rates."
     else:
+        opening = "No fault was found in" if streams >= _FEW_STREAMS else "No fault could be told from chance in"
         predicted = "incomplete streams are as predicted, " if evidence.observed is not None else ""
         expected, true = c.expected[:, -1].sum(), c.hidden[:, -1].sum()
         error = next(f.error for f in evidence.findings if f.name == imputation.EXCESS) * true
         number = f"{expected:,.0f} ± {error:,.0f}" if error == error else f"{expected:,.0f}"
         first = (
-            f"No fault was found in {streams} streams: {predicted}{number} events were "
+            f"{opening} {streams} streams: {predicted}{number} events were "
             f"expected where {true:,} were hidden, and {_covered(c)}"
         )
         second = (

@@ -349,6 +349,12 @@ class Model(nn.Module, ABC):
                 "the model knows hours and days, and these streams have no dates. Read them from a table with dates, "
                 "or fit a model without a calendar (calendar=False, --no-calendar)."
             )
+        if self.calendar is not None and self.calendar.zone is not None and streams.axis.timezone is None:
+            zone = self.calendar.zone
+            raise ModelError(
+                f"the model knows hours and days by the clocks of {zone}, and these dates have no time zone. Read them "
+                f"with theirs: timezone={zone!r} (--timezone {zone}) if it is the same."
+            )
         if self.time_unit is not None and streams.axis.unit is not None:
             streams = streams.with_unit(self.time_unit)
         if self.types is not None and not (

@@ -216,6 +216,13 @@ def _read_guesses(
     return Guesses(times, types, offsets, weights.reshape(-1, M), families)
 
 
+def update_about(directory: str | os.PathLike[str], about: dict[str, Any]) -> None:
+    """Say anew how a saved posterior was made and decoded; its tables stay."""
+    path = Path(directory)
+    with lock_folder(path):
+        write_json(path / "posterior.json", read_json(path / "posterior.json") | {"about": about})
+
+
 def read_unit(directory: str | os.PathLike[str]) -> str | None:
     """The unit of costs that was saved with a posterior, if any."""
     found = read_json(Path(directory) / "posterior.json").get("unit")

@@ -273,7 +273,8 @@ def per_stream(bound: TimeColumn, places: Places) -> NDArray[Any]:
 
     def explain(row: int) -> tuple[str, str]:
         earlier = int(places.rows[first[places.codes[row]]])
-        return f"{bound.label} differs from its value in row {earlier}", remedy
+        longer = "such as a machine and a shift: add a column that names both, and pass it as the stream"
+        return f"{bound.label} differs from its value in row {earlier}", f"{remedy}; or make shorter streams, {longer}"
 
     places.refuse(bound.values != values[places.codes], explain)
     return values
