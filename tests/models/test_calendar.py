@@ -157,7 +157,7 @@ def test_dates_are_asked_for():
 def test_dates_without_a_zone_were_taken_for_others_than_the_models_clocks():
     model = a_seasonal_model("poisson")
     table = pd.DataFrame({"id": "a", "when": pd.to_datetime(["2024-03-01 08:00", "2024-03-01 09:00"]), "what": "0"})
-    naive = rd.read_events(table, stream="id", time="when", type="what")
+    naive = rd.read_events(table, stream="id", time="when", type="what", start="2024-03-01", end="2024-03-02")
     with pytest.raises(rd.ModelError, match=r"by the clocks of America/New_York, and these dates have no time zone"):
         rd.impute(naive, rd.Filtering(model, rd.ByType(0.5)))
 
