@@ -177,7 +177,7 @@ def run_page(page: Path, folder: Path) -> Session:
     session = Session(page)
     with pytest.MonkeyPatch.context() as patch:
         patch.chdir(folder)
-        for name in ("fit", "fit_incomplete"):
+        for name in ("fit", "fit_auto", "fit_incomplete"):
             quick = functools.partial(getattr(rd, name), progress=False, epochs=QUICK_EPOCHS)
             patch.setattr(rd, name, quick, raising=False)
         patch.setattr(flights_demo, "sample_splits", few_to_test)

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import re
+
 import pandas as pd
 import pytest
 
 import retrodict as rd
+from retrodict.smc.show import page_facts
 from tests.cli.test_commands import run
 
 TRUE = rd.Hawkes([0.4, 0.02], [[0.0, 0.55], [0.0, 0.0]], 2.0)
@@ -48,7 +51,8 @@ def test_probabilities_follow_the_check_in_every_command(folder):
     impute(folder, "chunks.csv", "--calibrate", "--chunk-streams", "10")
     for name in ("decoded.csv", "chunks.csv"):
         assert (folder / name).read_bytes() == (folder / "after.csv").read_bytes()
-    assert "imputed events of a check" in (folder / "page.html").read_text()
+    facts = dict(page_facts(rd.load_posterior(folder / "after.csv.draws")))
+    assert re.fullmatch(r"as they came true for \d+ imputed events of a check at cost 2", facts["probabilities"])
 
 
 def test_a_check_of_another_mechanism_is_refused_before_any_work(folder):

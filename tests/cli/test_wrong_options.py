@@ -143,6 +143,7 @@ WRONG: dict[str, dict[str, object]] = {
         "--chunk-streams -1": "Invalid value for '--chunk-streams'",
         "--chunk-streams 0 --cluster local": "--chunk-streams 0 says that there are none",
         "--workers 2": "--workers is for --cluster alone",
+        "--calibrate": "--calibrate goes by a check, and none is kept with this model",
         "-m a=1 --sensitivity": "all missing rates are 0 or 1, which are the same at any odds",
     },
     "check": {

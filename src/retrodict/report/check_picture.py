@@ -54,8 +54,9 @@ def _draw_rows(axes: Any, rows: list[dict[str, Any]], true: str, expected: str) 
     mean, error = [r["expected"] for r in shown], [2 * r["error"] for r in shown]
     axes.errorbar(mean, place, xerr=error, fmt="o", color=OURS, capsize=3, label=f"{expected} (± 2 s.e.)")
     axes.scatter(
-        [r["true"] for r in shown], place, marker="|", s=260, linewidths=2.5, color=OTHER, label=true, zorder=3
-    )
+        [r["true"] for r in shown], place, marker="|", s=260, linewidths=2.5, color=OTHER, label=true, zorder=3,
+        clip_on=False,
+    )  # fmt: skip
     axes.set_yticks(place, [short(str(r["type"]), 20) for r in shown])
     axes.set_ylim(-0.6, len(shown) - 0.1)
     axes.set_xlim(left=0)
@@ -99,7 +100,7 @@ def _draw_reliability(axes: Any, tables: dict[str, Any]) -> None:
     x, y = [r["probability"] for r in rows], [r["value"] for r in rows]
     axes.errorbar(x, y, yerr=[2 * (r["error"] or 0.0) for r in rows], fmt="none", ecolor=OURS, capsize=3)
     total = max(sum(r["events"] for r in rows), 1)
-    axes.scatter(x, y, s=[20 + 300 * r["events"] / total for r in rows], color=OURS, alpha=0.7)
+    axes.scatter(x, y, s=[20 + 300 * r["events"] / total for r in rows], color=OURS, alpha=0.7, clip_on=False)
     axes.set_xlim(0, 1.04)
     axes.set_ylim(-0.02, 1.04)
     axes.set_xlabel("probability of an imputed event")

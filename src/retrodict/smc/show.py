@@ -140,7 +140,7 @@ def write_report(
         warnings=[*complaints(posterior), *(str(one) for one in posterior.suspicions())],
         view=view,
         check=tables,
-        facts=_facts(posterior),
+        facts=page_facts(posterior),
     )
     return write_page(content, path)
 
@@ -252,7 +252,7 @@ def _check(check: Any, kept: Any) -> dict[str, Any] | None:
         return None
 
 
-def _facts(posterior: Posterior) -> list[tuple[str, str]]:
+def page_facts(posterior: Posterior) -> list[tuple[str, str]]:
     """How it was made, in words, as far as it is known."""
     names = {
         "command": "command",
