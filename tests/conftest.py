@@ -10,7 +10,7 @@ import pytest
 import torch
 from hypothesis import settings
 
-from retrodict.models import Hawkes, Model, NeuralHawkes, Poisson, StateSpace
+from retrodict.models import Hawkes, Model, NeuralHawkes, NonlinearHawkes, Poisson, StateSpace
 from retrodict.smc.engines import ENGINES
 
 # Small models gain nothing from more threads, and waiting threads are very slow on a busy machine.
@@ -149,10 +149,17 @@ _BY_SCALE = [
     [[0.1, 0.0, 0.0], [0.1, 0.0, 0.1], [0.2, 0.0, 0.0]],
     [[0.1, 0.1, 0.1], [0.0, 0.1, 0.0], [0.1, 0.0, 0.2]],
 ]
+_INFLUENCE = [
+    [[-0.8, 0.4, 0.0], [0.5, -0.3, 0.2], [0.0, 0.6, -0.9]],
+    [[0.4, -0.5, 0.1], [-0.2, 0.3, 0.0], [0.3, -0.7, 0.5]],
+]
 EXAMPLES: dict[str, Callable[[], Model]] = {  # a small float64 model of each kind, of three types
     "poisson": lambda: Poisson([0.7, 1.5, 0.3]).double(),
     "hawkes": lambda: Hawkes([0.5, 0.3, 0.2], _EXCITATION, [1.5, 0.8, 3.0]).double(),
     "hawkes_scales": lambda: Hawkes([0.5, 0.3, 0.2], _BY_SCALE, [3.0, 1.0, 0.3]).double(),
+    "nonlinear_hawkes": lambda: NonlinearHawkes(
+        [0.9, 0.6, -0.1], _INFLUENCE, [3.0, 0.5], [0.2, 0.4, 0.3], 0.8
+    ).double(),
     "neural_hawkes": random_neural_hawkes,
     "state_space": random_state_space,
     "state_space_layers": lambda: random_state_space(layers=2),

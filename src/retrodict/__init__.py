@@ -43,7 +43,7 @@ if TYPE_CHECKING:
         Windows,
     )
     from retrodict.missingness.spec import read_missing
-    from retrodict.models import Hawkes, Model, NeuralHawkes, Poisson, StateSpace
+    from retrodict.models import Hawkes, Model, NeuralHawkes, NonlinearHawkes, Poisson, StateSpace
     from retrodict.models.calendar import Calendar
     from retrodict.models.model_folder import load_model, save_model
     from retrodict.models.quadrature import GaussLegendre, MonteCarlo
@@ -76,6 +76,7 @@ _LATER = {
     "Model": "retrodict.models",
     "MonteCarlo": "retrodict.models.quadrature",
     "NeuralHawkes": "retrodict.models",
+    "NonlinearHawkes": "retrodict.models",
     "Online": "retrodict.smc.online.online",
     "Poisson": "retrodict.models",
     "Posterior": "retrodict.smc.posterior",
@@ -134,6 +135,7 @@ __all__ = [
     "ModelError",
     "MonteCarlo",
     "NeuralHawkes",
+    "NonlinearHawkes",
     "Online",
     "Poisson",
     "Posterior",

@@ -20,7 +20,7 @@ from retrodict.missingness.anything import Anything
 from retrodict.missingness.base import Missingness
 from retrodict.missingness.spec import parse_missing
 from retrodict.missingness.words import in_words
-from retrodict.models import MODELS, Hawkes, Model, NeuralHawkes, StateSpace
+from retrodict.models import MODELS, Hawkes, Model, NeuralHawkes, NonlinearHawkes, StateSpace
 from retrodict.proposals import Smoothing
 from retrodict.proposals.proposal_folder import load_proposal
 from retrodict.proposals.smoothers import claim, place_for, smoothers_of
@@ -34,12 +34,14 @@ _ROUNDS = 30  # of EM, for a mechanism
 def maker(kind: str, hidden: int | None, scales: str | None = None) -> Maker:
     """A function that makes a model of this kind for training streams, with ``hidden`` cells or ``scales`` of time."""
     if scales is not None:
-        if kind != Hawkes.kind:
+        if kind not in (Hawkes.kind, NonlinearHawkes.kind):
             raise ModelError(f"--scales is for Hawkes models, not for a {kind.replace('_', '-')} model.")
         if scales not in ("auto", "one") and not (scales.isdecimal() and int(scales) > 0):
             raise ModelError(f'--scales must be "auto", "one" or a number of at least 1, but is {scales!r}.')
+        if hidden is None and kind == NonlinearHawkes.kind:
+            return partial(NonlinearHawkes.from_streams, scales=_number(scales))
         if hidden is None and scales != "one":
-            return partial(Hawkes.from_streams, scales="auto" if scales == "auto" else int(scales))
+            return partial(Hawkes.from_streams, scales=_number(scales))
     if hidden is None:
         return MODELS[kind].from_streams
     if kind == NeuralHawkes.kind:
@@ -47,6 +49,11 @@ def maker(kind: str, hidden: int | None, scales: str | None = None) -> Maker:
     if kind == StateSpace.kind:
         return partial(StateSpace.from_streams, size=hidden)
     raise ModelError(f"--hidden is for neural models; a {kind.replace('_', '-')} model has no hidden cells.")
+
+
+def _number(scales: str) -> Any:
+    """How many scales, as ``from_streams`` takes it."""
+    return {"auto": "auto", "one": 1}.get(scales) or int(scales)
 
 
 def read(
