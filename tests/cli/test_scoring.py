@@ -99,6 +99,10 @@ def test_evaluate_named_the_cost_of_a_table_that_was_decoded_again(folder, tmp_p
     run("decode", str(tmp_path / "imputed.csv.draws"), "--cost", "33", "-o", str(tmp_path / "other.csv"))
     words = ("evaluate", str(folder / "hidden.csv"), str(tmp_path / "imputed.csv"), *COLUMNS)
     assert "cost 20 minutes: that of imputed.csv.draws" in run(*words).output
+    other = ("evaluate", str(folder / "hidden.csv"), str(tmp_path / "other.csv"), *COLUMNS)
+    assert "cost 33 minutes: that of imputed.csv.draws" in run(*other).output
+    shutil.copy(tmp_path / "imputed.csv", tmp_path / "other.csv")  # another table of that name
+    assert "half a gap between events" in run(*other).output
     run("decode", str(tmp_path / "imputed.csv.draws"), "--cost", "33", "-o", str(tmp_path / "imputed.csv"))
     assert "cost 33 minutes: that of imputed.csv.draws" in run(*words).output
 

@@ -53,11 +53,25 @@ def check_pandas(table: Table, back: pd.DataFrame, arguments: dict[str, Any]) ->
             assert after.astype(before.dtype).tolist() == before.tolist()
             continue
         has_values = name in [arguments.get(role) for role in ("stream", "time", "type", "start", "end")]
-        wider = WIDER.get(str(before.dtype)) if added and not has_values else None
+        steady = not has_values and is_steady(frame, name, arguments)
+        if steady and arguments.get("stream"):
+            values = back[name].astype(object).where(back[name].notna(), None)
+            assert values.groupby(back[arguments["stream"]].astype(str)).nunique(dropna=False).max() == 1, name
+        wider = WIDER.get(str(before.dtype)) if added and not has_values and not steady else None
         assert str(after.dtype) == (wider or str(before.dtype)), name
         pd.testing.assert_series_equal(after.reset_index(drop=True), before.astype(after.dtype).reset_index(drop=True))
     if not isinstance(frame.index, pd.RangeIndex):
         assert kept.index.tolist() == frame.index.tolist()
+
+
+def is_steady(frame: pd.DataFrame, name: str, arguments: dict[str, Any]) -> bool:
+    """Whether a column has one value in the events of each stream, and some stream has two events."""
+    events = frame[frame[arguments["time"]].notna()]
+    stream = events[arguments["stream"]].tolist() if arguments.get("stream") else [0] * len(events)
+    found: dict[Any, set[str]] = {}
+    for key, value in zip(stream, events[name].tolist(), strict=True):
+        found.setdefault(key, set()).add(repr(value))
+    return len(stream) > len(found) and all(len(values) == 1 for values in found.values())
 
 
 def check_form(form: str, table: Table, rng: np.random.Generator, folder: Path) -> int:

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from retrodict.cli import common
-from retrodict.cli.draws import beside, keep_decoded, refuse_table
+from retrodict.cli.draws import beside, keep_another, keep_decoded, refuse_table
 from retrodict.events.combine import fill
 from retrodict.events.io.write import check_output, check_times, write_events
 from retrodict.smc.posterior import Posterior, load_posterior
@@ -48,6 +48,8 @@ def decode(
     if beside(output).resolve() == draws.resolve():  # 'evaluate' goes by the cost that is kept there
         keep_decoded(posterior, price, columns)
         update_about(draws, posterior.about)
+    else:
+        keep_another(posterior, price, columns, draws, output)
 
 
 def price_of(posterior: Posterior, cost: float | None, columns: common.Columns) -> float:

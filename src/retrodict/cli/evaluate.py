@@ -11,7 +11,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from retrodict.cli import common
-from retrodict.cli.draws import beside, decoded, in_unit
+from retrodict.cli.draws import decoded, in_unit
 from retrodict.cli.truth import only_missing
 from retrodict.errors import DataError
 from retrodict.events.atomic import check_writable, write_json
@@ -26,7 +26,7 @@ def evaluate(
         list[float] | None,
         typer.Option(
             help="Cost of an event too many or too few, in time moved (in --unit); may be repeated. Intervals and "
-            "types are scored at the first, by default impute's (kept in IMPUTED.draws), else half a gap."
+            "types are scored at the first, by default impute's (or decode's, kept in the draws), else half a gap."
         ),
     ] = None,
     tolerance: Annotated[
@@ -42,8 +42,8 @@ def evaluate(
 
     In a file with a column 'imputed' only the events marked in it count, and a stream that TRUTH lacks is one in which
     nothing was missing. TRUTH may also hold the events that were observed: they are taken out. Unit and cost are those
-    of 'impute' where its draws lie beside IMPUTED. With --against, the distances of the two files are compared stream
-    by stream with a paired permutation test.
+    of 'impute' or 'decode' where the draws lie beside IMPUTED. With --against, the distances of the two files
+    are compared stream by stream with a paired permutation test.
 
     [bold]Examples[/]
 
@@ -66,7 +66,7 @@ def evaluate(
             remedy=f"give the truth first: retrodict evaluate {imputed.name} {truth.name}",
         )
     refuse_dates_and_numbers(actual, table)
-    known, table = in_unit(decoded(beside(imputed)), table, columns["unit"])
+    known, table = in_unit(decoded(imputed), table, columns["unit"])
     actual, guess = on_axis_of(table, actual), _only_imputed(table)
     if "imputed" in table.columns:
         actual = only_missing(actual, table.keep(~marks(table.columns["imputed"])), imputed.name)
@@ -75,7 +75,7 @@ def evaluate(
     gap = half_a_gap(table, table.num_events - guess.num_events + actual.num_events)  # impute's default cost
     usual = known.cost or gap
     costs = cost or [usual, usual / 4, 4 * usual]  # intervals are those of the first
-    whence = "as given" if cost else f"that of {beside(imputed).name}" if known.cost else "half a gap between events"
+    whence = "as given" if cost else f"that of {known.draws}" if known.cost else "half a gap between events"
     result = score(actual, guess, costs, gap if tolerance is None else tolerance)
     report = result.to_dict() | {"unit": known.unit}
     common.out.print(f"cost {costs[0]:.4g} {units}: {escape(whence)}", soft_wrap=True)

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from retrodict.errors import DataError
+from retrodict.events.properties import carry, spread
 from retrodict.events.results import RESULTS, refuse_results
 from retrodict.events.stream_set import StreamSet
 
@@ -16,20 +18,23 @@ from retrodict.events.stream_set import StreamSet
 def fill(observed: StreamSet, imputed: StreamSet) -> StreamSet:
     """The user's own streams with imputed events put in, and columns imputed, probability, earliest and latest.
 
-    An event without a value has NaN, or None in a column that is not numeric. ``to_table`` and ``rd.write_events`` give
+    An imputed event has the columns that are properties of its stream (``events/properties.py``); elsewhere an event
+    without a value has NaN, or None in a column that is not numeric. ``to_table`` and ``rd.write_events`` give
     the table back that ``observed`` was read from, with a row for each imputed event.
     """
     refuse_results(observed)
     observed, imputed = observed.with_types(imputed.types), _on_axis_of(observed, imputed)
     complete, is_imputed = combine(observed, imputed)
+    carried = carry(observed, imputed.stream_of_event)
     columns: dict[str, NDArray[Any]] = {}
     for name, values in observed.columns.items():
-        columns[name] = _spread(values, ~is_imputed)
+        columns[name] = _put_together(values, carried.get(name), is_imputed)
     nothing = np.full(imputed.num_events, np.nan)
     found = {name: imputed.columns.get(name, nothing) for name in RESULTS[1:]} | dict(imputed.columns)
     columns["imputed"] = is_imputed
-    columns |= {name: _spread(values, is_imputed) for name, values in found.items() if name not in columns}
-    return complete.replace(columns=columns, source=complete.source)
+    columns |= {name: spread(values, is_imputed) for name, values in found.items() if name not in columns}
+    source = complete.source and replace(complete.source, of_streams=frozenset(carried))
+    return complete.replace(columns=columns, source=source)
 
 
 def _on_axis_of(observed: StreamSet, imputed: StreamSet) -> StreamSet:
@@ -42,11 +47,12 @@ def _on_axis_of(observed: StreamSet, imputed: StreamSet) -> StreamSet:
     return moved.replace(event_times=inside, starts=observed.starts, ends=observed.ends, source=moved.source)
 
 
-def _spread(values: NDArray[Any], mask: NDArray[np.bool_]) -> NDArray[Any]:
-    """The values of the events in ``mask`` [E], and nothing for the others."""
-    numeric = np.issubdtype(values.dtype, np.number)
-    column = np.full(len(mask), np.nan if numeric else None, dtype=np.float64 if numeric else object)
-    column[mask] = values
+def _put_together(values: NDArray[Any], carried: NDArray[Any] | None, is_imputed: NDArray[np.bool_]) -> NDArray[Any]:
+    """A column of observed events with what is carried over to the imputed ones, if anything."""
+    if carried is None:
+        return spread(values, ~is_imputed)
+    column = np.empty(len(is_imputed), dtype=np.result_type(values, carried))
+    column[~is_imputed], column[is_imputed] = values, carried
     return column
 
 

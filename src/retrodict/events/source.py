@@ -38,12 +38,18 @@ class Source:
     blank: Rows
     rows: Rows
     when: NDArray[np.float64] | None = None  # [R] on ``axis``, NaN for none: set where dated rows are no events
+    of_streams: frozenset[str] | None = None  # of ``extras``, those that are properties of streams; None: not settled
     style: Any = None  # how times (of lines: types) are written, where these rows are but a part of the source
 
     @property
     def by_stream(self) -> bool:
         """Whether the source has one record a stream, not one row an event."""
         return self.kind in ("lines", "records")
+
+    @property
+    def columns_of_streams(self) -> frozenset[str]:
+        """The columns of the table that are properties of streams."""
+        return frozenset(self.extras[name] for name in self.of_streams or () if name in self.extras)
 
     def take(self, events: NDArray[Any]) -> Source:
         """The source of some of the events, by position or mask."""
@@ -84,8 +90,9 @@ class Source:
 class Layout(NamedTuple):
     """The rows of a table to be written: the ``row`` of the source or -1, the ``event`` of the set or -1.
 
-    ``like`` is a row of the same stream, ``stream`` the stream's position in the set, and ``anchor`` the row of the
-    source beside which it stands (itself, if it has one); [R] each. ``whole`` says whether every event that the source
+    ``like`` is the first row of the same stream, ``peer`` the row itself or that of another event of the stream (of one
+    without events, any row), ``stream`` the stream's position in the set, and ``anchor`` the row of the source beside
+    which it stands (itself, if it has one); [R] each. ``whole`` says whether every event that the source
     has of these streams is there.
     """
 
@@ -95,6 +102,7 @@ class Layout(NamedTuple):
     stream: Rows
     whole: bool
     anchor: Rows
+    peer: Rows
 
     @property
     def new(self) -> NDArray[np.bool_]:
@@ -125,6 +133,7 @@ def lay_out(source: Source, ids: Sequence[Hashable], offsets: Rows, times: NDArr
         source.rows[np.maximum(before, 0)],
         np.where(has_after, source.rows[np.minimum(after, len(events) - 1)], last[stream]),
     )
+    peer = anchor.copy()
     side = np.where(known, 0, np.where(has_before | ~has_after, 1, -1))
     if source.when is not None and times is not None:
         new = np.flatnonzero(~known)
@@ -138,7 +147,7 @@ def lay_out(source: Source, ids: Sequence[Hashable], offsets: Rows, times: NDArr
     bare = np.setdiff1d(np.flatnonzero(lengths == 0), of_blank)  # streams whose events were all left out
     nothing = np.full(len(blank) + len(bare), -1, dtype=np.int64)
     stream = np.concatenate([stream, of_blank, bare])
-    anchor = np.concatenate([anchor, blank, first[bare]])
+    anchor, peer = (np.concatenate([rows, blank, first[bare]]) for rows in (anchor, peer))
     order = np.lexsort((np.concatenate([events, nothing]), np.concatenate([side, np.zeros_like(nothing)]), anchor))
     if source.by_stream:
         order = order[np.argsort(code[stream[order]], kind="stable")]
@@ -150,6 +159,7 @@ def lay_out(source: Source, ids: Sequence[Hashable], offsets: Rows, times: NDArr
         stream[order],
         bool(had == known.sum()),
         anchor[order],
+        peer[order],
     )
 
 

@@ -65,7 +65,7 @@ class Parts:
         if self.kind != "lines":
             column = decoded(flatten(streams.source.data.column(str(streams.source.names["time"])).slice(0, 0)))
             style = self.settled.style(column.type)
-        source = replace(streams.source, types=self.settled.types, style=style)
+        source = replace(streams.source, types=self.settled.types, of_streams=self.settled.of_streams, style=style)
         return streams.replace(source=source), request
 
     def rows(self, chunk: Chunk) -> pa.Table:

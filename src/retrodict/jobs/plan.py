@@ -183,6 +183,7 @@ def _survey(parts: Parts, chunks: list[Chunk], contiguous: bool, progress: Calla
     request = parts.request()
     for number, chunk in enumerate(chunks):
         streams, request = parts.read(chunk, survey)
+        survey.see_columns(streams)
         refuse_results(streams)
         refuse_unix_time(streams)
         if parts.kind == "lines":
@@ -220,7 +221,7 @@ def write_plan(job: JobFolder, plan: Plan, source: Input) -> None:
             "identity": source.identity,
             "kind": parts.kind,
             "kinds": dict(parts.kinds),
-            "settled": settled._asdict() | {"axis": settled.axis.to_dict()},
+            "settled": settled._asdict() | {"axis": settled.axis.to_dict(), "of_streams": sorted(settled.of_streams)},
             "contiguous": plan.contiguous,
             "chunks": [asdict(chunk) for chunk in plan.chunks],
             "notices": dict(plan.notices),
@@ -236,7 +237,8 @@ def read_plan(job: JobFolder, found: Mapping[str, Any], source: Input) -> Plan |
         settled = found["settled"]
         axis, types = TimeAxis.from_dict(settled["axis"]), tuple(str(name) for name in settled["types"])
         step = settled["step"]
-        facts = Settled(axis, types, settled["first"], None if step is None else int(step))
+        of_streams = frozenset(str(name) for name in settled["of_streams"])
+        facts = Settled(axis, types, of_streams, settled["first"], None if step is None else int(step))
         parts = Parts(found["kind"], source.file, job.rows, dict(source.given), dict(found["kinds"]), facts)
         chunks = tuple(Chunk(**{name: int(value) for name, value in chunk.items()}) for chunk in found["chunks"])
         digests = list(found["digests"])

@@ -27,6 +27,8 @@ from numpy.typing import NDArray
 
 from retrodict.decode import Charges, Decodes, Ensembles, decode_set, expected_distance_set, thin_set
 from retrodict.decode.transport import Cost, CostLike, as_cost
+from retrodict.events.io.known_layouts import has_layout
+from retrodict.events.properties import carry
 from retrodict.events.stream_set import StreamSet
 from retrodict.smc.choice import JUDGED
 from retrodict.smc.genealogy import FAMILIES
@@ -196,8 +198,10 @@ def _prepare(guesses: Guesses, observed: StreamSet, draws: int) -> tuple[Ensembl
 
 
 def as_streams(found: Decodes, observed: StreamSet) -> StreamSet:
-    """Decodes of observed streams, with what is known of each event as columns."""
+    """Decodes of observed streams, with what is known of each event as columns, and of its stream in plain tables."""
     columns = {"probability": found.probability.round(6), "earliest": found.earliest, "latest": found.latest}
+    if observed.source is None or not has_layout(observed.source.names):
+        columns |= carry(observed, np.repeat(np.arange(len(observed)), np.diff(found.offsets)))
     o = observed
     return StreamSet.trusted(
         found.times, found.types, found.offsets, o.starts, o.ends, o.ids, o.types, columns=columns, axis=o.axis

@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from retrodict.events.io.known_layouts import MORE_NAMES
 from retrodict.events.io.parquet_file import read_arrow, read_columns
 from retrodict.events.io.roles import RESERVED
+from retrodict.events.properties import properties
 from retrodict.events.source import Source
 from retrodict.events.stream_set import StreamSet
 from retrodict.events.time_axis import TimeAxis
@@ -53,6 +54,7 @@ def keep_table(streams: StreamSet) -> KeptTable | None:
         "names": dict(source.names),
         "assumed": sorted(source.assumed),
         "extras": dict(source.extras),
+        "of_streams": sorted(properties(streams)),
         "types": list(source.types),
         "axis": source.axis.to_dict(),
     }
@@ -107,5 +109,6 @@ def give_back(streams: StreamSet, folder: Path, facts: Mapping[str, Any], places
         np.flatnonzero(rows["blank"]),
         own,
         rows["when"].astype(np.float64) if "when" in rows else None,
+        frozenset(str(name) for name in facts.get("of_streams", ())),
     )
     return streams.replace(source=source)

@@ -27,6 +27,11 @@ def is_meds(names: Mapping[str, str | None]) -> bool:
     return all(names.get(role) == name for role, name in LAYOUTS["meds"].items())
 
 
+def has_layout(names: Mapping[str, str | None]) -> bool:
+    """Whether a source is one of MEDS or an event log, which have names of their own for what is known of streams."""
+    return is_meds(names) or "lifecycle" in names
+
+
 def refuse_numbers(axis: TimeAxis, layout: str, target: Path) -> None:
     """Raise where plain numbers are the times of streams that are to be written in a layout that has dates."""
     if axis.is_calendar:

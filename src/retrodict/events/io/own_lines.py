@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -41,13 +41,19 @@ def own_lines(streams: StreamSet) -> Iterator[dict[str, Any]]:
         old = value.get("columns") or dict.fromkeys(source.extras, ())  # an empty stream need not name them
         value["times"] = [times[n] if at < 0 else value["times"][at] for n, at in enumerate(places)]
         value["types"] = [types[n] if at < 0 else value["types"][at] for n, at in enumerate(places)]
-        columns = {name: [None if at < 0 else cells[at] for at in places] for name, cells in old.items()}
+        columns = {name: own_cells(cells, places, name in (source.of_streams or ())) for name, cells in old.items()}
         columns |= {name: plain(column[events]) for name, column in added.items()}
         if columns:
             value["columns"] = columns
         if value.get("horizon") is None and not layout.whole:
             value["horizon"] = [float(moved.starts[i]), float(moved.ends[i])]
         yield value
+
+
+def own_cells(cells: Sequence[Any], places: list[int], of_stream: bool) -> list[Any]:
+    """The values of a column at its old places, of which new events have none (-1), unless it is one of the stream."""
+    nothing = cells[0] if of_stream and len(cells) else None
+    return [nothing if at < 0 else cells[at] for at in places]
 
 
 def _numbers(moved: StreamSet, name: str) -> NDArray[Any]:

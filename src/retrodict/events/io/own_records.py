@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 import numpy as np
 
 from retrodict.errors import DataError
-from retrodict.events.io.own_lines import plain
+from retrodict.events.io.own_lines import own_cells, plain
 from retrodict.events.source import lay_out
 from retrodict.events.time_axis import TimeAxis
 
@@ -79,8 +79,7 @@ def own_records(streams: StreamSet) -> Iterator[dict[str, Any]]:
             value["time_since_last_event"] = _gaps(since, places, kept)
         value["type_event"] = [kinds[n] if at < 0 else value["type_event"][at] for n, at in enumerate(places)]
         for name in source.extras:
-            cells = value.get(name, [])
-            value[name] = [None if at < 0 else cells[at] for at in places]
+            value[name] = own_cells(value.get(name, []), places, name in (source.of_streams or ()))
         value["time_since_start"] = since
         if "seq_len" in value:
             value["seq_len"] = len(since)

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from retrodict.errors import DataError
 from retrodict.events.io.cells import put, take, to_arrow
-from retrodict.events.io.known_layouts import XES_KEY, XES_TEXT, is_meds, name_and_transition
+from retrodict.events.io.known_layouts import XES_KEY, XES_TEXT, has_layout, name_and_transition
 from retrodict.events.io.request import Places, Request
 from retrodict.events.io.tables_out import extra_column, pandas_frame, polars_frame, to_frame, to_table
 from retrodict.events.io.text_columns import infer
@@ -68,7 +68,7 @@ def about(streams: StreamSet, table: pa.Table) -> dict[str, Any] | None:
     source = streams.source
     if source is None or source.by_stream:
         return {"types": list(streams.types), "axis": streams.axis.to_dict()}
-    if is_meds(source.names) or "lifecycle" in source.names:  # which types these are, the next reader will choose
+    if has_layout(source.names):  # which types these are, the next reader will choose
         return None
     kind = table.schema.field(str(source.names["type"])).type if source.names["type"] in table.column_names else None
     if kind is None or pa.types.is_integer(kind) or pa.types.is_floating(kind):
@@ -177,7 +177,8 @@ def _fill(streams: StreamSet, columns: Mapping[str, Any], view: Callable[[str], 
     for name, column in columns.items():
         role = part.get(name, "")
         of_stream = name in XES_TEXT[::2] or ("lifecycle" in names and name.startswith("case:"))
-        filled[name] = take(column, layout.like if of_stream else rows.get(role, layout.row))
+        given = layout.peer if name in source.columns_of_streams else layout.row
+        filled[name] = take(column, layout.like if of_stream else rows.get(role, given))
         if role == "time":
             filled[name] = put(filled[name], new, _times(streams, style, streams.event_times, event[new]))
         elif role == "type":

@@ -18,6 +18,8 @@ from retrodict.events.io.request import Request
 from retrodict.events.io.time_column import TimeColumn, choose_axis, decoded
 from retrodict.events.io.time_style import TimeStyle, find_step, find_style
 from retrodict.events.io.type_codes import are_sparse, check_num_types, sort_names, sparse_notice
+from retrodict.events.properties import constant_columns, has_repeats
+from retrodict.events.stream_set import StreamSet
 from retrodict.events.time_axis import SECONDS, TimeAxis
 
 _BINS = np.array([0, *(round(SECONDS[unit] * 1e9) for unit in ("minute", "hour", "day")), 2**63 - 1])  # nanoseconds
@@ -52,12 +54,13 @@ class _Spread:
 class Settled(NamedTuple):
     """What was decided for all parts: the axis, the vocabulary, and how times are written.
 
-    ``first`` is the first time where times are text, and ``step`` how fine dates are (``find_step``); of lines,
-    ``first`` is the kind of the types on them.
+    ``of_streams`` are the extra columns that are properties of streams, ``first`` is the first time where times are
+    text, and ``step`` how fine dates are (``find_step``); of lines, ``first`` is the kind of the types on them.
     """
 
     axis: TimeAxis
     types: tuple[str, ...]
+    of_streams: frozenset[str]
     first: str | None
     step: int | None
 
@@ -84,6 +87,8 @@ class Survey:
         self.axis: TimeAxis | None = None  # that lines record
         self.lines: str | None = None  # the kind of the first type on a line
         self.same: dict[str, Any] = {}  # what all lines have in common
+        self.constant: frozenset[str] | None = None  # the extra columns that are so within every stream
+        self.repeats = False  # whether some stream has two events
         self.ordered = False  # whether names keep the order in which they were seen
 
     def see_times(
@@ -162,6 +167,13 @@ class Survey:
             self.integers |= {one for one in types if isinstance(one, int)}
             self._name([one for one in dict.fromkeys(types) if isinstance(one, str)], request)
 
+    def see_columns(self, streams: StreamSet) -> None:
+        """Look at which extra columns are properties of streams, in a part that has events."""
+        if streams.num_events:
+            constant = constant_columns(streams)
+            self.constant = constant if self.constant is None else self.constant & constant
+            self.repeats = self.repeats or has_repeats(streams)
+
     def _name(self, names: Sequence[str], request: Request) -> None:
         self.names |= dict.fromkeys(names)
         check_num_types(len(self.names), request)
@@ -169,7 +181,9 @@ class Survey:
     def settle(self, request: Request, on_notice: Callable[[str], None]) -> Settled:
         """What holds for all parts."""
         first = self.lines if self.first is None else self.first[1]
-        return Settled(self._axis(request), request.types or self._vocabulary(on_notice), first, self.step)
+        of_streams = (self.constant or frozenset()) if self.repeats else frozenset[str]()
+        types = request.types or self._vocabulary(on_notice)
+        return Settled(self._axis(request), types, of_streams, first, self.step)
 
     def _axis(self, request: Request) -> TimeAxis:
         if self.axis is not None:
