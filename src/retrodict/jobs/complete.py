@@ -35,6 +35,8 @@ def is_complete(folder: Path, identity: Mapping[str, Any]) -> bool:
     try:
         found = read_json(folder / NAME, _MOST)
         made, parts = dict(found["made from"]), {str(name): part["digest"] for name, part in found["parts"].items()}
+        if any(len(name) > 255 for name in parts):
+            raise ValueError("no file can have such a name")
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
         remedy = "remove the folder, and run again"
         raise DataError("the manifest is damaged", file=folder / NAME, remedy=remedy) from error
