@@ -3,11 +3,16 @@
     python benchmarks/capacity.py                        # 10,000 and 100,000 streams of ten events
     python benchmarks/capacity.py 10000 1000000          # a quarter of an hour and 3 GB of disk
     python benchmarks/capacity.py 20000 --cluster local --workers 2
+    python benchmarks/capacity.py 200000 --against --workers 2 --repeat 3  # one process and a cluster, in turn
+    python benchmarks/capacity.py 200000 --device cuda --neural 64
 
 A Poisson model of two types, half of one of them missing, ten observed events a stream on average, ten particles:
 cheap, so that what the chunks themselves cost shows. Every run is a process of its own, started by the command as a
 user would; a first, small one is not counted, since it compiles. Memory is the peak of the process. Where other
-processes share the machine, streams a processor second are what to compare.
+processes share the machine, streams a processor second are what to compare. ``--against`` runs one process and a local
+cluster in turn on the same folder, ``--repeat`` times, so that what else runs on the machine hits both alike: the
+ratio is the median of the pairs. ``--neural`` takes an untrained neural Hawkes process of so many cells instead, as
+time does not depend on what it has learned.
 """
 
 from __future__ import annotations
@@ -16,11 +21,14 @@ import argparse
 import json
 import os
 import shutil
+import statistics
 import subprocess
 import sys
 import tempfile
 import time
 from pathlib import Path
+
+import torch
 
 import retrodict as rd
 
@@ -58,30 +66,54 @@ def run(model: Path, source: Path, output: Path, more: list[str], particles: int
     return time.perf_counter() - begin, usage.ru_utime + usage.ru_stime, usage.ru_maxrss / 1024
 
 
+def row(streams: int, who: str, took: tuple[float, float, float]) -> dict[str, object]:
+    """What is printed of a run; the processor seconds of a cluster are those of its driver alone."""
+    seconds, busy, memory = took
+    facts: dict[str, object] = {"streams": streams, "who": who, "seconds": round(seconds, 1)}
+    facts |= {"streams/s": round(streams / seconds), "s a million": round(seconds * 1e6 / streams)}
+    if "cluster" not in who:
+        facts |= {"processor s": round(busy, 1), "streams/processor s": round(streams / busy)}
+    return facts | {"peak MiB": round(memory)}
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("streams", type=int, nargs="*", default=[10_000, 100_000])
     parser.add_argument("--cluster", help="as 'retrodict impute' takes it")
     parser.add_argument("--workers", type=int)
+    parser.add_argument("--against", action="store_true", help="one process and a local cluster, in turn")
+    parser.add_argument("--repeat", type=int, default=1)
+    parser.add_argument("--device", default="cpu")
+    parser.add_argument("--neural", type=int, help="cells of a neural Hawkes process, instead of a Poisson model")
     parser.add_argument("--particles", type=int, default=10)
     parser.add_argument("--chunk", type=int, help="streams of a chunk")
     parser.add_argument("--folder", type=Path, help="where to work, by default a temporary folder")
     options = parser.parse_args()
-    more = [] if options.cluster is None else ["--cluster", options.cluster]
-    more += [] if options.workers is None else ["--workers", str(options.workers)]
-    more += [] if options.chunk is None else ["--chunk-streams", str(options.chunk)]
+    common = ["--device", options.device]
+    common += [] if options.chunk is None else ["--chunk-streams", str(options.chunk)]
+    workers = [] if options.workers is None else ["--workers", str(options.workers)]
+    cluster = "local" if options.against else options.cluster
+    ways = {f"cluster of {options.workers or 'all'} workers": ["--cluster", cluster, *workers]} if cluster else {}
+    ways = ({"one process": []} | ways) if options.against or not ways else ways
     root = Path(tempfile.mkdtemp(dir=options.folder))
+    torch.manual_seed(0)
+    chosen = MODEL if options.neural is None else rd.NeuralHawkes(2, options.neural, time_scale=1.0)
     try:
-        model = Path(rd.save_model(MODEL, root / "model"))
+        model = Path(rd.save_model(chosen, root / "model"))
         for number in [500, *options.streams]:
-            source = make(number, root / "in")
-            seconds, busy, memory = run(model, source, root / "out", more, options.particles)
-            if number != 500:
-                row = {"streams": number, "seconds": round(seconds, 1), "streams/s": round(number / seconds)}
-                row |= {"processor s": round(busy, 1), "streams/processor s": round(number / busy)}
-                print(json.dumps(row | {"peak MiB": round(memory)}), flush=True)
+            source, found = make(number, root / "in"), dict[str, list[float]]()
+            for _ in range(1 if number == 500 else options.repeat):
+                for who, more in ways.items():
+                    took = run(model, source, root / "out", [*common, *more], options.particles)
+                    shutil.rmtree(root / "out")
+                    found.setdefault(who, []).append(took[0])
+                    if number != 500:
+                        print(json.dumps(row(number, who, took)), flush=True)
+            if options.against and number != 500:
+                one, many = found.values()
+                ratio = statistics.median(a / b for a, b in zip(one, many, strict=True))
+                print(json.dumps({"streams": number, "one process / cluster": round(ratio, 2)}), flush=True)
             shutil.rmtree(root / "in")
-            shutil.rmtree(root / "out")
     finally:
         shutil.rmtree(root)
 

@@ -1,9 +1,12 @@
-"""Mutated inputs over every reader, mechanism file and saved folder: each is accepted or a RetrodictError.
+"""Mutated inputs over every reader, mechanism file, saved folder and job: each is accepted or a RetrodictError.
 
-    python -m tests.fuzz --inputs 200000 --workers 2          # all of it; a small part runs with the tests
+    TMPDIR=/dev/shm python -m tests.fuzz --inputs 1000000 --workers 2    # all of it; a small part runs with the tests
+    TMPDIR=/dev/shm python -m tests.fuzz --first 400000 --inputs 100000  # some more of the same
 
 An input is a function of its number and the seed alone, so that what was found can be looked at again (``--only 12``).
-Each runs in a child process that is ended after 5 seconds; the child's memory is measured.
+Inputs run one after the other in a child process that is ended where one takes 5 seconds; the child's memory is
+measured. What good inputs need is compiled before the first. Jobs that are damaged (``tests.fuzz_jobs``) must also come
+to the right output where they are not refused.
 """
 
 from __future__ import annotations
@@ -37,6 +40,7 @@ import torch
 import retrodict as rd
 from retrodict.errors import RetrodictError
 from retrodict.missingness.spec import parse_missing
+from tests.fuzz_jobs import make_jobs, use_job
 
 SECONDS = 5
 STREAMS = rd.StreamSet(
@@ -133,7 +137,8 @@ def corpora(folder: Path) -> dict[str, Any]:
         rd.Smoothing(neural, missing, 4).save(folders[-1])
     rd.impute(STREAMS, rd.Filtering(neural, rd.ByType(0.5)), 4).save(folder / "posterior")
     folders.append(folder / "posterior")
-    return {"files": files, "folders": folders}
+    jobs, finished = make_jobs(folder)
+    return {"files": files, "folders": folders, "jobs": jobs, "finished": [finished]}
 
 
 def mutate(data: bytes, choose: random.Random) -> bytes:
@@ -194,26 +199,28 @@ def mutate_file(data: bytes, suffix: str, choose: random.Random) -> bytes:
     return gzip.compress(data) if packed else data
 
 
-def jobs(number: int, seed: int, good: dict[str, Any], folder: Path) -> Callable[[], object]:
+def task(number: int, seed: int, good: dict[str, Any], folder: Path) -> Callable[[], object]:
     """What to do with input ``number``: a call that accepts it or raises."""
     choose = random.Random(f"{seed} {number}")
     kind = choose.random()
-    if kind < 0.6:
+    if kind < 0.57:
         suffix = choose.choice(list(good["files"]))
         path = folder / f"bad.{suffix}"
         path.write_bytes(mutate_file(choose.choice(good["files"][suffix]), suffix, choose))
         options: dict[str, Any] = choose.choice([{}, {}, {}, {"end": 9.0}, {"types": ["u", "v"]}, {"unit": "hour"}])
         return partial(read, path, options)
-    if kind < 0.8:
+    if kind < 0.77:
         text = choose.choice(MECHANISMS).encode()
         path = folder / "bad.yaml"
         path.write_bytes(mutate(text, choose))
         return partial(use_mechanism, path)
-    source = choose.choice(good["folders"])
+    source = choose.choice(good["folders" if kind < 0.95 else "finished" if kind < 0.99 else "jobs"])
     target = folder / "bad"
     shutil.rmtree(target, ignore_errors=True)
     shutil.copytree(source, target)
-    file = choose.choice(sorted(path for path in target.rglob("*") if path.is_file()))
+    files = sorted(path for path in target.rglob("*") if path.is_file())
+    told = [path for path in files if path.suffix == ".json"]
+    file = choose.choice(told if kind >= 0.95 and choose.random() < 0.4 else files)
     data = file.read_bytes()
     if file.suffix == ".json" and choose.random() < 0.7:
         file.write_text(json.dumps(mutate_json(json.loads(data), choose)))
@@ -221,6 +228,8 @@ def jobs(number: int, seed: int, good: dict[str, Any], folder: Path) -> Callable
         file.write_bytes(mutate_tensors(data, choose))
     else:
         file.write_bytes(mutate(data, choose))
+    if kind >= 0.95:
+        return partial(use_job, target, source.name, source.parent)
     return partial(use_folder, target, source.name)
 
 
@@ -296,9 +305,11 @@ def work(numbers: list[int], seed: int, results: Any) -> None:
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         good = corpora(folder)
+        for source in good["folders"]:
+            use_folder(source, source.name)
         for number in numbers:
             results.send((number, "began", "", 0))
-            job = jobs(number, seed, good, folder)
+            job = task(number, seed, good, folder)
             signal.setitimer(signal.ITIMER_REAL, SECONDS)
             found = outcome(job)
             signal.setitimer(signal.ITIMER_REAL, 0)
@@ -308,10 +319,10 @@ def work(numbers: list[int], seed: int, results: Any) -> None:
 
 def run_some(numbers: list[int], seed: int) -> Iterator[tuple[int, str, str, int]]:
     """The results of inputs, a child process after the other as they end."""
-    context = multiprocessing.get_context("spawn")
-    while numbers:
+    context, done = multiprocessing.get_context("spawn"), 0
+    while done < len(numbers):
         receiver, sender = context.Pipe(duplex=False)
-        child = context.Process(target=work, args=(numbers, seed, sender))
+        child = context.Process(target=work, args=(numbers[done:], seed, sender))
         child.start()
         sender.close()
         last = -1
@@ -320,14 +331,14 @@ def run_some(numbers: list[int], seed: int) -> Iterator[tuple[int, str, str, int
                 number, kind, what, memory = receiver.recv()
                 last = number
                 if kind != "began":
+                    done += 1
                     yield number, kind, what, memory
-                    numbers = numbers[1:]
         except EOFError:
             child.join()
         if child.exitcode and last >= 0:
             what = f"no end after {SECONDS} s" if child.exitcode == -signal.SIGALRM else f"exit code {child.exitcode}"
             yield last, "other", what, 0
-            numbers = numbers[1:] if numbers and numbers[0] == last else numbers
+            done += done < len(numbers) and numbers[done] == last
         elif child.exitcode:
             raise RuntimeError("a child process ended before its first input")
 
@@ -366,7 +377,7 @@ def main() -> None:
     given = parser.parse_args()
     if given.only is not None:
         with tempfile.TemporaryDirectory() as name:
-            print(jobs(given.only, given.seed, corpora(Path(name)), Path(name))())
+            print(task(given.only, given.seed, corpora(Path(name)), Path(name))())
         return
     inputs = range(given.first, given.first + given.inputs)
     found = fuzz(inputs, given.seed, given.workers, partial(print, flush=True))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import time
 from pathlib import Path
 
 from retrodict.errors import DataError
@@ -22,3 +23,13 @@ def work(folder: Path, item: int) -> int:
         mark.touch()
         os.kill(os.getpid(), signal.SIGKILL)
     return item * item
+
+
+def with_gpu(shared: Path, device: str) -> str:
+    return device
+
+
+def own_gpu(device: str, item: int) -> tuple[tuple[str, ...], str]:
+    """The GPUs that Ray gave to the worker, and where it was told to put the model."""
+    time.sleep(0.3)  # so that all workers come to do some
+    return tuple(os.environ["CUDA_VISIBLE_DEVICES"].split(",")), device

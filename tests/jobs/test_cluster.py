@@ -12,7 +12,7 @@ from retrodict.errors import DataError, ModelError
 from retrodict.smc import ray_pool
 from retrodict.smc.ray_pool import RayPool
 from tests.cli.test_long_steps import run
-from tests.jobs.ray_items import same, work
+from tests.jobs.ray_items import own_gpu, same, with_gpu, work
 
 MODEL = rd.Hawkes([0.5, 0.3], [[0.3, 0.2], [0.1, 0.2]], 1.5)
 OBSERVED, _ = rd.ByType(0.5).censor(rd.simulate(MODEL, 24, end=5.0, seed=0), seed=1)
@@ -63,6 +63,23 @@ def test_the_command_writes_the_same_bytes(cluster, tmp_path):
             "--particles", 6, "--no-draws", *more)  # fmt: skip
     assert (tmp_path / "many.parquet").read_bytes() == (tmp_path / "one.parquet").read_bytes()
     assert sorted(path.name for path in tmp_path.iterdir()) == ["in.parquet", "many.parquet", "model", "one.parquet"]
+
+
+@pytest.mark.slow
+def test_with_cuda_each_worker_has_a_gpu_of_its_own(tmp_path):
+    ray = pytest.importorskip("ray", reason="Ray is not installed: pip install 'retrodict[ray]'")
+    ray.shutdown()
+    ray.init(
+        num_cpus=4, num_gpus=2, include_dashboard=False, log_to_driver=False, logging_level="ERROR"
+    )  # no real ones
+    try:
+        with RayPool("local", None, "cuda").open(tmp_path, with_gpu) as session:
+            found = dict(session.each(own_gpu, range(6)))
+        assert len(session._all()) <= 2
+    finally:
+        ray.shutdown()
+    assert {gpus for gpus, _ in found.values()} == {("0",), ("1",)}
+    assert {device for _, device in found.values()} == {"cuda"}
 
 
 def test_a_cluster_that_is_not_there_is_an_error_in_words():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import random
 import shutil
@@ -17,6 +18,7 @@ import retrodict as rd
 from retrodict.errors import BusyError, DataError, WriteError
 from retrodict.events.lock import lock_folder
 from retrodict.jobs import run as jobs_run
+from retrodict.jobs.complete import NAME, is_complete
 from retrodict.jobs.work import Work
 from tests.cli.test_long_steps import run
 from tests.test_faults import Disk
@@ -133,6 +135,47 @@ def test_what_was_damaged_meanwhile_is_found_and_done_again(folder, expected, mo
         data[len(data) // 2] ^= 255
         file.write_bytes(data if harm == "flip" else data[: len(data) // 2])
     finish(folder, expected)
+
+
+@pytest.mark.parametrize(
+    ("name", "key", "value"),
+    [("plan.json", "contiguous", False), ("plan.json", "identity", [1]), ("job.json", "--seed", 0.0)],
+)
+def test_a_plan_that_was_changed_on_the_disk_is_not_believed(folder, monkeypatch, name, key, value):
+    with monkeypatch.context() as patch:
+        stop_after(patch, 2)
+        impute(folder, code=130)
+    file = folder / "out.parquet.unfinished" / name
+    file.write_text(json.dumps(json.loads(file.read_text()) | {key: value}))
+    with pytest.raises(DataError, match=r"damaged \(its content is not what its digest says\).*--restart"):
+        impute(folder, "--resume")
+
+
+def test_an_entry_of_the_manifest_that_was_changed_is_made_again(folder, expected, monkeypatch):
+    with monkeypatch.context() as patch:
+        stop_after(patch, 2)
+        impute(folder, code=130)
+    file = folder / "out.parquet.unfinished" / "done" / "parts-00001.json"
+    file.write_text(json.dumps(json.loads(file.read_text()) | {"imputed": 10**6}))
+    with monkeypatch.context() as patch:
+        again = stop_after(patch, 1000)
+        said = finish(folder, expected)
+    assert again == [1, 2, 3, 4]
+    assert f"{10**6:,}" not in said
+
+
+@pytest.mark.parametrize(
+    "harm",
+    [{"made from": [1]}, {"parts": {"9" * 3000: {"digest": "x"}}}, {"parts": {"\0": {"digest": "x"}}}, {"parts": [1]}],
+)
+def test_a_damaged_manifest_is_an_error_in_words(tmp_path, harm):
+    good = {"made from": {"--seed": 0}, "parts": {}}
+    (tmp_path / NAME).write_text(json.dumps(good))
+    assert is_complete(tmp_path, {"--seed": 0})
+    (tmp_path / NAME).write_text(json.dumps(good | harm))
+    with pytest.raises(DataError, match=r"manifest.*remove the folder") as caught:
+        is_complete(tmp_path, {"--seed": 0})
+    assert len(str(caught.value)) < 1000
 
 
 @pytest.mark.parametrize(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -33,14 +34,22 @@ def is_complete(folder: Path, identity: Mapping[str, Any]) -> bool:
         return False
     try:
         found = read_json(folder / NAME, _MOST)
-        made, parts = found["made from"], {str(name): part["digest"] for name, part in found["parts"].items()}
+        made, parts = dict(found["made from"]), {str(name): part["digest"] for name, part in found["parts"].items()}
+        if any(len(name) > 255 for name in parts):
+            raise ValueError("no file can have such a name")
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
         remedy = "remove the folder, and run again"
         raise DataError("the manifest is damaged", file=folder / NAME, remedy=remedy) from error
     refuse_other(made, identity, folder)
     for name, digest in parts.items():
         path = folder / Path(name).name
-        if not path.is_file() or digest_of(path) != digest:
+        if not _is_whole(path, digest):
             problem = "this part of a finished output is not what the manifest says"
             raise DataError(problem, file=path, remedy="remove the folder, and run again")
     return True
+
+
+def _is_whole(part: Path, digest: object) -> bool:
+    with suppress(OSError, ValueError):  # a name that no file can have
+        return part.is_file() and digest_of(part) == digest
+    return False

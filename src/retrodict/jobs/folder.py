@@ -12,12 +12,14 @@ FOLDER/finished.json        what was done, once all parts are; FOLDER/written.js
 
 The manifest has one small file for each chunk and stage, written after the files that it vouches for, with their
 digests: a chunk is done if its entry is there and the files are what it says. So nothing has to be forced to the disk
-before the output is, and whoever does a chunk twice writes the same bytes twice.
+before the output is, and whoever does a chunk twice writes the same bytes twice. Every JSON file has a digest of its
+own content as well: one that was damaged on the disk is never believed.
 """
 
 from __future__ import annotations
 
 import hashlib
+import json
 import shutil
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
@@ -33,6 +35,7 @@ _ENTRY: dict[str, dict[str, type]] = {  # what an entry of each stage has
     "sampled": {"files": dict, "streams": int, "possible": int, "impossible": list, "notes": list},
     "parts": {"files": dict, "streams": int, "rows": int, "observed": int, "imputed": int, "notes": list},
 }
+_SEAL = "digest of this file"
 _PIECE = 1 << 20
 _MOST = 1 << 30  # bytes of a plan
 
@@ -53,6 +56,23 @@ def digest_of(path: Path) -> str:
             while piece := opened.read(_PIECE):
                 found.update(piece)
     return found.hexdigest()
+
+
+def _sealed(value: Mapping[str, Any]) -> dict[str, Any]:
+    """A JSON object with the digest of its content."""
+    text = json.dumps(dict(value), sort_keys=True)
+    return {**value, _SEAL: hashlib.blake2b(text.encode(), digest_size=16).hexdigest()}
+
+
+def _read_sealed(path: Path) -> dict[str, Any]:
+    """A JSON object without its digest; ValueError where it is not what was written."""
+    found = read_json(path, _MOST)
+    if not isinstance(found, dict):
+        raise ValueError("it holds no JSON object")
+    value = {name: each for name, each in found.items() if name != _SEAL}
+    if _sealed(value) != found:
+        raise ValueError("its content is not what its digest says")
+    return value
 
 
 class JobFolder:
@@ -89,18 +109,15 @@ class JobFolder:
         if not file.exists():
             return None
         try:
-            found = read_json(file, _MOST)
-            if not isinstance(found, dict):
-                raise ValueError("it holds no JSON object")
+            return _read_sealed(file)
         except (OSError, ValueError) as error:
             why = getattr(error, "strerror", None) or error
             problem = f"this file of an unfinished run is damaged ({why})"
             raise DataError(problem, file=file, remedy="begin again with --restart") from error
-        return found
 
     def write(self, name: str, value: Mapping[str, Any]) -> None:
         """Write a JSON object of the job, all of it or nothing."""
-        write_json(self.path / name, dict(value))
+        write_json(self.path / name, _sealed(value))
 
     def part(self, number: int, suffix: str) -> Path:
         """The file with the answer for a chunk."""
@@ -118,16 +135,14 @@ class JobFolder:
         digests = {file.relative_to(self.path).as_posix(): digest_of(file) for file in files}
         entry = {"files": digests, **facts}
         with synced_later():
-            write_json(self._entry(stage, number), entry)
+            write_json(self._entry(stage, number), _sealed(entry))
         return entry
 
     def entry(self, stage: str, number: int) -> dict[str, Any] | None:
         """What the manifest says of a chunk; None where it says nothing, or nothing that can be read."""
         with suppress(OSError, ValueError):
-            found = read_json(self._entry(stage, number))
-            if isinstance(found, dict) and all(
-                isinstance(found.get(name), kind) for name, kind in _ENTRY[stage].items()
-            ):
+            found = _read_sealed(self._entry(stage, number))
+            if all(isinstance(found.get(name), kind) for name, kind in _ENTRY[stage].items()):
                 return found
         return None
 
