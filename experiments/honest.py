@@ -25,6 +25,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import torch
+from scipy.stats import norm
 
 import retrodict as rd
 from experiments.data import mechanism, test_pair
@@ -235,8 +236,23 @@ def show(folder: Path) -> None:
         bins += np.array([result["default"][middle][key] for key in ("events", "probability", "happened")])
     cells = [[f"{n:,.0f}", f"{p / n:.3f}", f"{h / n:.3f}"] for n, p, h in bins[:, bins[0] >= 100].T]
     print(table(["events", "mean probability", "happened"], cells), "\n")
+    for key in ("default", "ideal"):
+        print(_far_bins(list(processes.values()), key), "\n")
     _show_rows(long)
     _show_rows(real)
+
+
+def _far_bins(found: list[dict[str, Any]], key: str) -> str:
+    """How many bins of 100 or more events, of one case and cost each, are more than .05 off, and how many by chance.
+
+    By chance: were events independent and their probabilities right.
+    """
+    n, p, h = np.array([[s["events"], s["probability"], s["happened"]] for r in found for s in r.get(key, [])]).T
+    n, p, h = (x[n >= 100] for x in (n, p, h))
+    p, h = p / n, h / n
+    chance = 2 * norm.sf(0.05 / np.sqrt(p * (1 - p) / n))
+    far = int((abs(p - h) > 0.05).sum())
+    return f"{key}: {far} of {len(n)} bins are off by more than .05, by chance {chance.sum():.0f}"
 
 
 def _parts(name: str) -> Task:

@@ -21,7 +21,7 @@ from retrodict.events.combine import join
 from retrodict.events.gaps import half_of
 from retrodict.events.time_axis import TimeAxis
 from retrodict.jobs.folder import JobFolder
-from retrodict.smc.choice import is_lagged_better, squared_errors
+from retrodict.smc.choice import NEAR_ENOUGH, is_lagged_better, squared_errors
 from retrodict.smc.guesses import Guesses
 from retrodict.smc.guesses import join as join_guesses
 from retrodict.smc.posterior import Posterior, load_posterior, part_of
@@ -81,7 +81,7 @@ def decide_for_all(job: JobFolder, judged: Sequence[Sequence[int]], cost: float 
     chosen: Way = "lagged" if not two or is_lagged_better(errors) else "full"
     expected = float(all[chosen][all["possible"]].sum())
     price = half_of(all["duration"], int(all["events"].sum()) + expected) if cost is None else cost
-    options = {"tolerance": 1e-3, "method": "exact", "level": 0.9, "threads": 1}
+    options = {"tolerance": NEAR_ENOUGH, "method": "exact", "level": 0.9, "threads": 1}
     way: Way = choose_way(_judged(some), price, options) if some else "lagged"
     return Pooled(chosen, price, way, expected)
 

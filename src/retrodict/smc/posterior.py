@@ -27,7 +27,7 @@ from retrodict.events.suspicion import Suspicion, beyond_edges
 from retrodict.models.base import Model
 from retrodict.models.simulate import simulate
 from retrodict.models.surprise import surprises
-from retrodict.smc.choice import prefers_lagged
+from retrodict.smc.choice import NEAR_ENOUGH, prefers_lagged
 from retrodict.smc.diagnostics import Diagnostics, complaints
 from retrodict.smc.guesses import Guesses, pick
 from retrodict.smc.posterior_folder import read_posterior, save_posterior
@@ -233,8 +233,8 @@ class Posterior:
 
         ``ensemble`` names the guesses to decode; by default the independent run chooses (for all streams alike, by at
         most 1,000 of them). Streams without evidence, whose particles mean nothing, get no events. ``progress`` is
-        called with the number of streams done. ``options`` are those of ``rd.consensus``; a thousandth above the least
-        risk is near enough, since 200 guesses say less than that.
+        called with the number of streams done. ``options`` are those of ``rd.consensus``; an objective proven to be
+        within 1 % of the least is near enough, since 200 guesses say less than that.
         """
         from retrodict.smc.decision import decide  # loads Numba
 
@@ -257,7 +257,7 @@ class Posterior:
         return Judged(self.full, self.lagged, self.observed, self.is_possible)
 
     def _search(self) -> dict[str, Any]:
-        return {"tolerance": 1e-3, "threads": torch.get_num_threads()}
+        return {"tolerance": NEAR_ENOUGH, "threads": torch.get_num_threads()}
 
     def to_frame(self, start: int = 0, stop: int | None = None, library: str = "pandas") -> Any:
         """One row for each event of each particle: stream, draw, weight, time, type; of streams ``start:stop``.
