@@ -27,7 +27,6 @@ import retrodict as rd
 from experiments.bursty import score
 from retrodict.datasets import taxi
 from retrodict.events.stream_set import Splits
-from retrodict.models import first_decays
 
 SEEDS = (0, 1, 2)
 FILES = {
@@ -40,17 +39,13 @@ _AFTER = 30.0  # seconds kept for scores
 
 @dataclass(frozen=True)
 class Recipe:
-    """A model and how it is trained; ``share`` is the part of the time that a fit may take at most.
-
-    ``spread`` is how far the logarithms of first decays lie apart at least, each way from their middle.
-    """
+    """A model and how it is trained; ``share`` is the part of the time that a fit may take at most."""
 
     model: type[rd.NeuralHawkes] | type[rd.StateSpace]
     size: int
     layers: int = 1
     device: str = "cpu"
     share: float = 1.0
-    spread: float = 0.0
     how: dict[str, Any] = field(default_factory=dict)
 
     def make(self, train: rd.StreamSet) -> rd.Model:
@@ -71,22 +66,8 @@ LINES: dict[str, tuple[str, dict[str, Recipe]]] = {
             "64 cells, weight decay": Recipe(_NEURAL, 64, share=0.5, how=_DECAY),
         },
     ),
-    "paper's taxi": (
-        "paper",
-        {
-            "128 cells, GPU": Recipe(_NEURAL, 128, device="auto", share=0.45),
-            "64 cells, first decays spread": Recipe(_NEURAL, 64, share=0.45, spread=1.5),
-        },
-    ),
-    "taxi, neural Hawkes": (
-        "taxi",
-        {
-            "64 cells": Recipe(_NEURAL, 64, share=0.45),
-            "64 cells, first decays spread": Recipe(_NEURAL, 64, share=0.45, spread=1.5),
-            "64 cells, both": Recipe(_NEURAL, 64, share=0.45, spread=1.5, how=_DECAY),
-            "128 cells, both, GPU": Recipe(_NEURAL, 128, device="auto", share=0.45, spread=1.5, how=_DECAY),
-        },
-    ),
+    "paper's taxi": ("paper", {"128 cells, GPU": Recipe(_NEURAL, 128, device="auto", share=0.45)}),
+    "taxi, neural Hawkes": ("taxi", {"64 cells": Recipe(_NEURAL, 64, share=0.45)}),
     "taxi, several layers": (
         "taxi",
         {
@@ -112,7 +93,6 @@ def fit_one(data: Path, folder: Path, line: str, recipe: str, seed: int, seconds
     torch.set_num_threads(1)
     _be_quiet()
     streams, made = read(data, LINES[line][0]), LINES[line][1][recipe]
-    first_decays.NARROWEST = made.spread
     how: dict[str, Any] = {"seed": seed, "device": made.device, "seconds": seconds, "progress": False, **made.how}
     model = rd.fit(made.make, streams.train, streams.dev, **how)
     model.save(folder)

@@ -12,7 +12,6 @@ from retrodict.models.hawkes_grid import gaps_within
 
 _VARIANCE = math.pi**2 / 6  # of the logs of exponential gaps, whose mean lies Euler's constant below the log of theirs
 _SPREAD = 2.0  # standard deviations
-NARROWEST = 0.0  # what the logs of decays reach at least, each way from their middle
 
 
 def first_decays(streams: StreamSet, count: int) -> NDArray[np.float64]:
@@ -24,10 +23,8 @@ def first_decays(streams: StreamSet, count: int) -> NDArray[np.float64]:
     """
     logs = np.log(gaps_within(streams))
     more = logs.var() - _VARIANCE if len(logs) else 0.0
-    reach = max(_SPREAD * math.sqrt(max(more, 0.0)), NARROWEST)
-    around = np.linspace(-reach, reach, count)
     if more <= 0:
         total = float(streams.durations.sum())
-        rate = (streams.num_events + len(streams)) / total if total > 0 else 1.0
-        return np.asarray(math.log(2) * rate * np.exp(around))
-    return np.asarray(np.exp(math.log(math.log(2)) - logs.mean() - np.euler_gamma + around))
+        return np.full(count, math.log(2) * ((streams.num_events + len(streams)) / total if total > 0 else 1.0))
+    middle, reach = math.log(math.log(2)) - logs.mean() - np.euler_gamma, _SPREAD * math.sqrt(more)
+    return np.asarray(np.exp(middle + np.linspace(-reach, reach, count)))
