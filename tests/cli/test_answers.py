@@ -128,6 +128,7 @@ def test_types_that_were_never_seen_can_be_declared(tmp_path):
         ("read them with unit='hour' (or", "read them with --unit hour (or"),
         ("raise max_events if that many", "raise --max-events if that many"),
         ('learn_from="data", or', "--learn-from data, or"),
+        ("give epochs=400 and the same directory to go on", "--epochs 400 would go on from here"),
     ],
 )
 def test_messages_of_commands_speak_of_options_that_commands_have(python, command):

@@ -216,3 +216,15 @@ def test_learning_what_goes_missing_shows_rounds_and_goes_on(folder, monkeypatch
     words = ["learn-missing", folder / "known", folder / "s.parquet", "-m", 0.3, "-o", folder / "missing"]
     assert "round 30: log evidence" in run(*words)
     assert (folder / "missing" / "missing.yaml").exists()
+
+
+def test_a_fit_says_once_and_in_the_words_of_the_command_how_to_go_on(folder, monkeypatch):
+    monkeypatch.setattr(fitting, "MOST_EPOCHS", {"model": 2, "proposal": 2})
+    neural = ["--restart", "--model-only", "--model", "neural-hawkes", "--hidden", "4"]
+    by_default = fit(folder, *neural)
+    assert by_default.count("--epochs 4 would go on from here") == 1
+    assert "epochs=" not in by_default
+    assert fit(folder, *neural, "--epochs", 1).count("--epochs 2 would go on from here") == 1
+    streams = rd.simulate(MODEL, 12, end=5.0, seed=1)
+    with pytest.warns(rd.DataNotice, match="give epochs=4 and the same directory to go on"):
+        rd.fit(rd.NeuralHawkes, streams, progress=False)

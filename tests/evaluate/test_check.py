@@ -183,7 +183,10 @@ def test_a_check_stops_when_its_time_is_up(complete):
     result = rd.check(rd.Filtering(hawkes(), HALF), complete, particles=200, seconds=1e-9, progress=done.append)
     assert done == [4]
     assert result.about["imputed_streams"] == 4
-    assert "Only 4 streams were looked at" in result.verdict
+    assert "in the 4 streams that time allowed to impute: " in result.verdict
+    assert "4 streams are few, so that smaller faults would not be seen" in result.verdict
+    whole = rd.check(rd.Filtering(hawkes(), HALF), complete[:4], particles=200)
+    assert "in 4 streams: " in whole.verdict
 
 
 def test_an_alarm_on_few_streams_says_on_how_many_it_rests_and_what_to_do(complete):

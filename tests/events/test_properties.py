@@ -91,6 +91,19 @@ def test_streams_without_a_table_and_their_consensus():
     assert np.isnan(filled.columns["fare"][filled.columns["imputed"]]).all()
 
 
+@pytest.mark.parametrize("kind", ["datetime64[ns]", "timedelta64[ns]"])
+def test_dates_stay_dates_where_some_events_have_none(kind):
+    """Both a date of each event, which imputed ones lack, and one of a whole stream, which an empty stream lacks."""
+    day = np.array([17_000, 17_001], dtype=f"{kind.partition('[')[0]}[D]").astype(kind)
+    columns = {"own": day, "of_stream": day[[0, 0]]}
+    told = rd.EventStream([2.0, 4.0], [0, 0], 0, 10, id="a", columns=columns)
+    filled = with_one_each(rd.StreamSet([told, rd.EventStream([], [], 0, 10, id="b")], types=["given"]))
+    assert filled.columns["own"].dtype == kind
+    assert filled.columns["of_stream"].dtype == kind
+    np.testing.assert_array_equal(filled.columns["own"], np.array([*day, "NaT", "NaT"], dtype=kind))
+    np.testing.assert_array_equal(filled.columns["of_stream"], np.array([*day[[0, 0, 0]], "NaT"], dtype=kind))
+
+
 def test_odd_values_are_compared_as_they_are():
     def kept(values) -> bool:
         stream = rd.EventStream([1.0, 2.0], [0, 0], 0, 3, columns={"x": np.array(values)})

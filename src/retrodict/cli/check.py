@@ -146,7 +146,9 @@ def on_dev(
     except RetrodictError as error:  # the model is fitted and saved: that is what was asked for
         common.note(f"the check on dev could not be made: {common.in_options(str(error))}")
         return
-    common.out.print(f"check on {result.about['streams']} dev streams{how}: {escape(result.verdict)}", soft_wrap=True)
+    streams, imputed = result.about["streams"], result.about.get("imputed_streams")
+    part = "" if imputed in (None, streams) else f", {imputed} of them imputed"
+    common.out.print(f"check on {streams} dev streams{how}{part}: {escape(result.verdict)}", soft_wrap=True)
 
 
 def _load(

@@ -165,6 +165,7 @@ _PYTHON_ONLY = re.compile(
 def in_options(text: str) -> str:
     """A message that speaks of Python arguments, in the words of the command line."""
     text = text.replace("resume=False", "--restart").replace("source=", "--from").replace("num_events=", "--events")
+    text = re.sub(r"give epochs=(\d+) and the same directory to go on", r"--epochs \1 would go on from here", text)
     text = _PYTHON_ONLY.sub("", text)
     text = re.sub(r"raise the limit: limits\((\w+)=(\d+)\)", r"raise the limit: retrodict --limit \1=\2 ...", text)
     words = "max_events|batch_size|learning_rate|learn_from|num_events"

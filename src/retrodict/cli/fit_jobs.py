@@ -105,7 +105,7 @@ def fit_model(make: Maker, streams: tuple[StreamSet, StreamSet | None], output: 
         fitted: Model = fit(make, *streams, directory=output, **settings)
     record = fitted.training_record
     score = f"{record['dev_log_likelihood_per_event']:.4f} nats per event on dev"
-    common.wrote(output, f"{fitted.kind.replace('_', '-')} model, {score} ({_effort(record)})")
+    common.wrote(output, f"{fitted.kind.replace('_', '-')} model, {score} ({_effort(record, settings)})")
     return fitted
 
 
@@ -134,7 +134,7 @@ def fit_smoother(
     record = proposal.training_record
     dev = "streams drawn in place of dev" if record["learn_from"] == "model" else "dev"
     score = f"log q {record['dev_log_likelihood_per_event']:.4f} nats per missing event on {dev}"
-    common.wrote(place, f"smoother for {in_words(smoother.mechanism)}, {score} ({_effort(record)})")
+    common.wrote(place, f"smoother for {in_words(smoother.mechanism)}, {score} ({_effort(record, settings)})")
     return proposal
 
 
@@ -217,14 +217,16 @@ def learn_mechanism(
     )
 
 
-def _effort(record: Mapping[str, Any]) -> str:
+def _effort(record: Mapping[str, Any], settings: Settings) -> str:
+    """How long a fit took, and how to go on where the user ended it; of the default number of epochs `fit` speaks."""
     if "nats_below_maximum" in record:
         below, scales = record["nats_below_maximum"], len(record["decays"])
         return f"{scales} time scales, at most {below:.0e} nats per event below the maximum, {record['seconds']:g} s"
     text = f"best epoch {record['best_epoch']} of {record['epochs']}, {record['seconds']:g} s"
     if record.get("ended") == "time was up":
         return f"{text}; stopped by --seconds, {_GO_ON}"
-    if record.get("ended") == "all epochs done" and record["best_epoch"] == record["epochs"]:
+    is_last_best = record.get("ended") == "all epochs done" and record["best_epoch"] == record["epochs"]
+    if is_last_best and settings["epochs"] is not None:
         return f"{text}; dev still improved in the last epoch: --epochs {2 * record['epochs']} would go on from here"
     return text
 

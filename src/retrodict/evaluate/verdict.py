@@ -119,6 +119,9 @@ def _nothing_found(evidence: Evidence) -> str:
     """What no alarm means: all is well, as far as so many streams can show."""
     about, c = evidence.about, evidence.calibration
     streams = about["streams"] if c is None else about["imputed_streams"]
+    tried = (
+        f"{streams} streams" if streams == about["streams"] else f"the {streams} streams that time allowed to impute"
+    )
     if c is None:
         first = f"The model fits: counts by type and gaps of {streams} streams are as it expects"
         second = (
@@ -134,15 +137,14 @@ def _nothing_found(evidence: Evidence) -> str:
         error = next(f.error for f in evidence.findings if f.name == imputation.EXCESS) * true
         number = f"{expected:,.0f} ± {error:,.0f}" if error == error else f"{expected:,.0f}"
         first = (
-            f"{opening} {streams} streams: {predicted}{number} events were "
-            f"expected where {true:,} were hidden, and {_covered(c)}"
+            f"{opening} {tried}: {predicted}{number} events were expected where {true:,} were hidden, and {_covered(c)}"
         )
         second = (
             "Trust counts, probabilities and intervals on streams like these, and not where streams, or the way events "
             "go missing, are different."
         )
     if streams < _FEW_STREAMS:
-        second = f"Only {streams} streams were looked at, so that smaller faults would not be seen: {_MORE}."
+        second = f"{streams} streams are few, so that smaller faults would not be seen: {_MORE}."
     return f"{first}. {second}"
 
 

@@ -19,8 +19,8 @@ def fill(observed: StreamSet, imputed: StreamSet) -> StreamSet:
     """The user's own streams with imputed events put in, and columns imputed, probability, earliest and latest.
 
     An imputed event has the columns that are properties of its stream (``events/properties.py``); elsewhere an event
-    without a value has NaN, or None in a column that is not numeric. ``to_table`` and ``rd.write_events`` give
-    the table back that ``observed`` was read from, with a row for each imputed event.
+    without a value has NaN, NaT in a column of dates, or None in one of neither. ``to_table`` and ``rd.write_events``
+    give the table back that ``observed`` was read from, with a row for each imputed event.
     """
     refuse_results(observed)
     observed, imputed = observed.with_types(imputed.types), _on_axis_of(observed, imputed)

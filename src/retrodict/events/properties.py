@@ -45,7 +45,11 @@ def carry(observed: StreamSet, stream: NDArray[np.int64]) -> dict[str, NDArray[A
 
 
 def spread(values: NDArray[Any], mask: NDArray[np.bool_]) -> NDArray[Any]:
-    """The values of the events in ``mask`` [E], and nothing for the others."""
+    """The values of the events in ``mask`` [E], and nothing for the others: NaN, NaT or None."""
+    if values.dtype.kind in "mM":
+        column = np.full(len(mask), "NaT", dtype=values.dtype)
+        column[mask] = values
+        return column
     numeric = np.issubdtype(values.dtype, np.number)
     column = np.full(len(mask), np.nan if numeric else None, dtype=np.float64 if numeric else object)
     column[mask] = values

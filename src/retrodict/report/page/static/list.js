@@ -60,7 +60,7 @@ class StreamList {
     const surprising = surprise[i] === null ? 'impossible' : `surprise ${brief(surprise[i])}`;
     row.append(
       element('b', {}, id[i] === '' ? '(no name)' : id[i], marks.length ? element('em', {}, `  ⚠ ${marks.join(', ')}`) : null),
-      element('span', {}, `${brief(expected[i])} missing · ${surprising} · ${brief(families[i])} families`),
+      element('span', {}, `${expectedNumber(expected[i])} missing · ${surprising} · ${brief(families[i])} families`),
     );
     row.addEventListener('click', () => this.choose(place));
     this.shown.set(place, row);

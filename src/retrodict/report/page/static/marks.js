@@ -26,7 +26,7 @@ function drawRow(row, stream, answer, x, width) {
   const marks = drawing('g', {});
   const seen = (event) => event.k === row.k && x(event.to ?? event.t) > -20 && x(event.from ?? event.t) < width + 20;
   const missing = stream.expected[row.k];
-  const words = missing === undefined ? '' : ` · ${brief(missing)} expected missing`;
+  const words = missing === undefined ? '' : ` · ${expectedNumber(missing)} expected missing`;
   const label = drawing('text', { x: SIDE, y: row.top + 13, class: 'type' }, shorten(row.name, width / 9), words);
   label.append(drawing('title', {}, row.name));
   marks.append(label, drawing('line', { class: 'base', x1: 0, x2: width, y1: row.line, y2: row.line }));

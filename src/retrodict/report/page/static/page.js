@@ -120,7 +120,7 @@ class Page {
     this.name.textContent = `Stream ${id[i]}`;
     const surprising = surprise[i] === null ? 'no probability' : `surprise ${brief(surprise[i])} an event`;
     this.about.textContent = `${words.between(stream.start, stream.end, stream.step)} · ${count(stream.observed.length, 'observed event')} · `
-      + `${brief(expected[i])} expected missing · ${number(answer.length)} imputed · ${surprising} · ${brief(families[i])} effective families · `
+      + `${expectedNumber(expected[i])} expected missing · ${number(answer.length)} imputed · ${surprising} · ${brief(families[i])} effective families · `
       + `expected distance to the truth ${words.amount(chosen.risk[i])} (predicting nothing: ${number(chosen.nothing[i])})${streamScore(chosen, i, words)}`;
     this.why.textContent = whyDifferent(expected[i], answer.length);
     this.doubts.replaceChildren(...index.doubts.filter((_, bit) => doubts[i] >> bit & 1).map((doubt) => element('li', {}, doubt.text)));

@@ -20,6 +20,11 @@ function brief(value) {
   return value === null ? '–' : Math.abs(value) >= 100 ? whole.format(value) : String(Number(value.toPrecision(2)));
 }
 
+// An expected number of events, which no one reads to more than two places after the point.
+function expectedNumber(value) {
+  return value > 0 && value < 0.005 ? 'about 0' : brief(value);
+}
+
 function count(amount, noun) {
   return `${number(amount)} ${noun}${amount === 1 ? '' : 's'}`;
 }
