@@ -37,7 +37,7 @@ STAGES = {
     "packing": ["events.batch:Packed.__init__", "events.batch:Packed.batch", "smc.impute:settle"],
     "engine": ["smc.engines.native:NativeEngine.run", "smc.engines.gpu.engine:TritonEngine.run"],
     "ensembles": ["smc.genealogy:trace_back", "smc.posterior:join", "smc.tracing:join"],
-    "choice": ["smc.posterior:prefers_lagged"],
+    "choice": ["smc.posterior:squared_errors", "smc.posterior:prefers_lagged"],
     "writing draws": ["cli.impute:save_posterior"],
     "cross-fit": ["smc.decision:_cross_fit"],
     "decoding": ["smc.posterior:Posterior.consensus"],

@@ -355,3 +355,16 @@ def test_the_folder_is_held_while_it_is_worked_on(folder, monkeypatch):
     assert held == [True]
     with lock_folder(folder / "free"):
         pass
+
+
+def test_without_draws_no_table_of_them_is_written_and_a_run_that_keeps_them_is_another(folder, expected, monkeypatch):
+    with monkeypatch.context() as patch:
+        stop_after(patch, 0)
+        impute(folder, "--no-draws", code=130)
+    sampled = folder / "out.parquet.unfinished" / "sampled"
+    assert (sampled / "00000" / "full_events.parquet").exists()
+    assert not list(sampled.rglob("draws.parquet"))
+    with pytest.raises(DataError, match=r"differs from this one in --no-draws"):
+        impute(folder, "--resume")
+    impute(folder, "--no-draws", "--resume")
+    assert (folder / "out.parquet").read_bytes() == expected

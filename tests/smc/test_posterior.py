@@ -15,6 +15,7 @@ from retrodict.errors import ModelError
 from retrodict.events.time_axis import TimeAxis
 from retrodict.smc.diagnostics import Diagnostics
 from retrodict.smc.guesses import Guesses
+from retrodict.smc.posterior_folder import save_posterior
 
 
 @pytest.fixture
@@ -249,3 +250,15 @@ def test_integral_raised_a_raw_type_error():
     for wrong in ("simpson", rd.GaussLegendre, 4):
         with pytest.raises(rd.ModelError, match=r"integral must be a rule such as rd.GaussLegendre\(8\)"):
             rd.impute(stream, filtering, 20, integral=wrong)
+
+
+def test_a_folder_that_only_the_package_reads_has_no_draws_of_another_posterior(tmp_path):
+    model, mechanism = rd.Hawkes([0.5, 0.2], [[0.1, 0.9], [0.1, 0.1]], 3.0), rd.ByType([0.5, 0.5])
+    observed, _ = mechanism.censor(rd.simulate(model, 3, end=10.0, seed=1))
+    posterior = rd.impute(observed, rd.Filtering(model, mechanism), 20)
+    posterior.save(tmp_path)
+    save_posterior(posterior, tmp_path, readable=False)
+    assert not (tmp_path / "draws.parquet").exists()
+    loaded = rd.load_posterior(tmp_path)
+    np.testing.assert_array_equal(loaded.chosen.event_times, posterior.chosen.event_times)
+    np.testing.assert_array_equal(loaded.full.weights, posterior.full.weights)

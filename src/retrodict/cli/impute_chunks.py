@@ -198,7 +198,7 @@ def impute_chunks(
     with unfinished(output, chunking) as job:
         plan = plan_job(job, source, common.bar)
         show_notes({f"{file}: {text}": number for text, number in plan.notices.items()}, len(plan.chunks))
-        work, identity, workers = _prepare(plan, columns, how, form, job, chunking)
+        work, identity, workers = _prepare(plan, columns, how, form, job, chunking, draws is not None)
         axis = work.proposal.model.matched(plan.read(0)).axis
         scale = columns.units_in(axis)
         price = None if how.cost is None else how.cost * scale
@@ -227,6 +227,7 @@ def _prepare(
     form: str,
     job: JobFolder,
     chunking: Chunking,
+    keeps_draws: bool,
 ) -> tuple[Work, dict[str, Any], Workers]:
     """The work to be done, what it must have in common with an unfinished run, and who does it."""
     proposal, folder = how.proposal(plan.axis.timezone)
@@ -245,10 +246,12 @@ def _prepare(
     identity: dict[str, Any] = describe_proposal(proposal, engine)
     identity |= {f"--{name}": value for name, value in how.options.items() if name != "engine"}
     identity |= {"--cost": how.cost, "--calibrate": how.calibrate, "the format of --output": form}
+    identity |= {} if keeps_draws else {"--no-draws": True}
     about = {"command": common.command_line(), "file": plan.parts.file.name, "check": checked}
     about |= calibration_by(checked, proposal) if how.calibrate else {}
     options = {**how.options, "engine": engine}
-    return Work(job.path.resolve(), plan, proposal, options, form, columns["unit"], about), identity, workers
+    work = Work(job.path.resolve(), plan, proposal, options, form, columns["unit"], about, keeps_draws)
+    return work, identity, workers
 
 
 def name_impossible(names: Sequence[object], number: int) -> None:

@@ -13,6 +13,7 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
+import torch
 from numpy.typing import NDArray
 
 from retrodict._limits import limits
@@ -21,7 +22,7 @@ from retrodict.events.combine import join
 from retrodict.events.gaps import half_of
 from retrodict.events.time_axis import TimeAxis
 from retrodict.jobs.folder import JobFolder
-from retrodict.smc.choice import NEAR_ENOUGH, is_lagged_better, squared_errors
+from retrodict.smc.choice import NEAR_ENOUGH, is_lagged_better
 from retrodict.smc.guesses import Guesses
 from retrodict.smc.guesses import join as join_guesses
 from retrodict.smc.posterior import Posterior, load_posterior, part_of
@@ -42,15 +43,11 @@ class Pooled(NamedTuple):
 def keep_numbers(posterior: Posterior, judged: NDArray[np.int64], folder: Path) -> None:
     """Write what of a chunk's posterior all streams together need."""
     make_folder(folder)
-    two = posterior.full.islands > 1
-    errors = (
-        squared_errors(posterior.full, posterior.lagged, posterior.observed) if two else np.zeros((len(posterior), 2))
-    )
     columns = {
         "full": _expected(posterior.full),
         "lagged": _expected(posterior.lagged),
-        "error of full": errors[:, 0],
-        "error of lagged": errors[:, 1],
+        "error of full": posterior.errors[:, 0],
+        "error of lagged": posterior.errors[:, 1],
         "possible": posterior.is_possible,
         "duration": posterior.observed.durations,
         "events": posterior.observed.lengths,
@@ -59,7 +56,7 @@ def keep_numbers(posterior: Posterior, judged: NDArray[np.int64], folder: Path) 
         pq.write_table(pa.table(columns), file)
     if len(judged):
         plain = posterior.observed[judged].replace(axis=TimeAxis(), columns={})  # so that nothing is rounded
-        save_posterior(part_of(posterior, judged, plain), folder / "judged")
+        save_posterior(part_of(posterior, judged, plain), folder / "judged", readable=False)
 
 
 def _expected(guesses: Guesses) -> NDArray[np.float64]:
@@ -81,7 +78,7 @@ def decide_for_all(job: JobFolder, judged: Sequence[Sequence[int]], cost: float 
     chosen: Way = "lagged" if not two or is_lagged_better(errors) else "full"
     expected = float(all[chosen][all["possible"]].sum())
     price = half_of(all["duration"], int(all["events"].sum()) + expected) if cost is None else cost
-    options = {"tolerance": NEAR_ENOUGH, "method": "exact", "level": 0.9, "threads": 1}
+    options = {"tolerance": NEAR_ENOUGH, "method": "exact", "level": 0.9, "threads": torch.get_num_threads()}
     way: Way = choose_way(_judged(some), price, options) if some else "lagged"
     return Pooled(chosen, price, way, expected)
 

@@ -46,6 +46,7 @@ class Work:
     form: str
     unit: str | None
     about: Mapping[str, Any]
+    keeps_draws: bool = True  # for the user, when all is done
 
     @property
     def job(self) -> JobFolder:
@@ -71,7 +72,7 @@ class Work:
             posterior = impute(observed, self.proposal, **self.options)
         posterior.about |= dict(self.about)
         with synced_later():
-            save_posterior(posterior, draws, self.unit)
+            save_posterior(posterior, draws, self.unit, readable=self.keeps_draws)
             keep_numbers(posterior, np.array(self.plan.judged[number], dtype=np.int64), pooled)
         kinds = (DataNotice, SuspicionNotice)
         notes = list(dict.fromkeys(str(one.message) for one in caught if issubclass(one.category, kinds)))

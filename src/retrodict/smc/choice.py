@@ -22,11 +22,6 @@ NEAR_ENOUGH = 1e-2  # a gap that the exact search may leave: what it costs is a 
 JUDGED = 1000  # streams, in the order of numbers that follow from their ids, that choose how all are decoded
 
 
-def prefers_lagged(full: Guesses, lagged: Guesses, observed: StreamSet) -> bool:
-    """Whether the lagged ensemble is the better one; without a second island it is taken for that."""
-    return full.islands < 2 or is_lagged_better(squared_errors(full, lagged, observed))
-
-
 def is_lagged_better(errors: NDArray[np.float64]) -> bool:
     """Whether the lagged ensemble errs less than the full one, given R of both for each stream, [N, 2]."""
     as_full, as_lagged = errors[:, 0].sum(), errors[:, 1].sum()

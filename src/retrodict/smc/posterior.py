@@ -27,7 +27,7 @@ from retrodict.events.suspicion import Suspicion, beyond_edges
 from retrodict.models.base import Model
 from retrodict.models.simulate import simulate
 from retrodict.models.surprise import surprises
-from retrodict.smc.choice import NEAR_ENOUGH, prefers_lagged
+from retrodict.smc.choice import NEAR_ENOUGH, is_lagged_better, squared_errors
 from retrodict.smc.diagnostics import Diagnostics, complaints
 from retrodict.smc.guesses import Guesses, pick
 from retrodict.smc.posterior_folder import read_posterior, save_posterior
@@ -112,7 +112,14 @@ class Posterior:
     @cached_property
     def chosen(self) -> Guesses:
         """``full`` or ``lagged``: what expected counts of one island fit those of the other better (cross-fit)."""
-        return self.lagged if prefers_lagged(self.full, self.lagged, self.observed) else self.full
+        return self.lagged if self.full.islands < 2 or is_lagged_better(self.errors) else self.full
+
+    @cached_property
+    def errors(self) -> NDArray[np.float64]:
+        """What of each stream says which ensemble is ``chosen``, [N, 2] (``smc/choice.py``)."""
+        if self.full.islands < 2:  # nothing to judge by: ``lagged`` is taken for the better one
+            return np.zeros((len(self), 2))
+        return squared_errors(self.full, self.lagged, self.observed)
 
     @property
     def is_possible(self) -> NDArray[np.bool_]:

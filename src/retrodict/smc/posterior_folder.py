@@ -4,10 +4,11 @@ DIR/posterior.json          format, version, numbers of particles and islands, u
                             how it was made (model, mechanism, seed, versions, the model's check)
 DIR/observed.parquet        the observed streams
 DIR/table.parquet           the table they were read from, as it was, and DIR/rows.parquet what its rows are, if any
-DIR/full.parquet            one row for each particle: stream and draw by number, weight, number of events
+DIR/full.parquet            one row for each particle, stream by stream: weight, number of events
 DIR/full_events.parquet     one row for each event of each particle, guess by guess: time and type as numbers
 DIR/lagged.parquet and DIR/lagged_events.parquet    the same for the lagged ensemble
-DIR/draws.parquet           the events of the chosen ensemble for anybody to read: stream, draw, weight, time, type
+DIR/draws.parquet           the events of the chosen ensemble for anybody to read: stream, draw, weight, time, type;
+                            not where only the package itself will read the folder
 DIR/streams.parquet         one row for each stream: log evidence, diagnostics, families (island by island)
 """
 
@@ -52,10 +53,13 @@ def save_posterior(
     directory: str | os.PathLike[str],
     unit: str | None = None,
     progress: Callable[[int], None] | None = None,
+    *,
+    readable: bool = True,
 ) -> Path:
     """Write a posterior into a folder (made if need be), all of it or nothing.
 
     ``unit`` is the one that costs of decoding are given in. ``progress`` is called with the number of streams written.
+    Without ``readable`` there is no draws.parquet, which is not needed to load the folder.
     """
     import pyarrow as pa
 
@@ -90,13 +94,14 @@ def save_posterior(
             write_parquet(plain, new("observed.parquet"), path / "observed.parquet", {})
             with ThreadPoolExecutor(max(1, min(torch.get_num_threads(), len(tables)))) as pool:
                 written = [pool.submit(_write, table, new(name)) for name, table in tables.items()]
-                write_draws(posterior, new("draws.parquet"), progress)
+                if readable:
+                    write_draws(posterior, new("draws.parquet"), progress)
                 for one in written:
                     one.result()
             (path / "posterior.json").unlink(missing_ok=True)
-        if kept is None:  # that of another posterior
-            for name in (TABLE, ROWS):
-                (path / name).unlink(missing_ok=True)
+        unwritten = [*([TABLE, ROWS] if kept is None else []), *([] if readable else ["draws.parquet"])]
+        for name in unwritten:  # those of another posterior
+            (path / name).unlink(missing_ok=True)
         write_json(path / "posterior.json", about)
     return path
 
@@ -104,10 +109,7 @@ def save_posterior(
 def _guess_table(guesses: Guesses) -> pa.Table:
     import pyarrow as pa
 
-    N, M = guesses.weights.shape
-    stream, draw = np.repeat(np.arange(N), M), np.tile(np.arange(M), N)
-    weight, events = guesses.weights.reshape(-1), np.diff(guesses.offsets)
-    return pa.table({"stream": stream, "draw": draw, "weight": weight, "events": events})
+    return pa.table({"weight": guesses.weights.reshape(-1), "events": np.diff(guesses.offsets)})
 
 
 def _encoding(table: pa.Table) -> dict[str, Any]:
@@ -172,7 +174,7 @@ def read_posterior(
             raise ValueError("its tables do not fit together")
         full, lagged = (
             _read_guesses(
-                read_columns(path / f"{name}.parquet"),
+                read_columns(path / f"{name}.parquet", ["weight", "events"]),
                 read_columns(path / f"{name}_events.parquet"),
                 _stack(streams[f"{name}_families"], N).reshape(N, sizes[1], int(observed.lengths.max(initial=0)) + 1),
                 observed,
