@@ -247,7 +247,8 @@ def _far_bins(found: list[dict[str, Any]], key: str) -> str:
 
     By chance: were events independent and their probabilities right.
     """
-    n, p, h = np.array([[s["events"], s["probability"], s["happened"]] for r in found for s in r.get(key, [])]).T
+    scores = [score for result in found for score in result.get(key, [])]
+    n, p, h = (np.concatenate([score[name] for score in scores]) for name in ("events", "probability", "happened"))
     n, p, h = (x[n >= 100] for x in (n, p, h))
     p, h = p / n, h / n
     chance = 2 * norm.sf(0.05 / np.sqrt(p * (1 - p) / n))

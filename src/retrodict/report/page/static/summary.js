@@ -6,7 +6,7 @@ function total(values) {
 function showTiles(index, answer) {
   const { observed, expected, doubts } = index.streams;
   const tiles = [
-    ['streams', observed.length], ['observed events', total(observed)], ['expected missing', expectedNumber(total(expected))],
+    ['streams', observed.length], ['observed events', total(observed)], ['expected missing', expectedNumber(total(expected), number)],
     ['imputed at this cost', total(answer.events)], ['doubtful streams', doubts.filter((mark) => mark).length],
   ];
   document.getElementById('tiles').replaceChildren(...tiles.map(([name, value]) =>
@@ -32,7 +32,7 @@ function showTypes(index, answer) {
   const { observed, expected } = index.byType, most = Math.max(...expected, 1e-9);
   const order = index.types.map((_, k) => k).sort((a, b) => expected[b] - expected[a] || observed[b] - observed[a]);
   const rows = order.map((k) => [
-    index.types[k], number(observed[k]), expectedNumber(expected[k]), number(answer.byType[k]),
+    index.types[k], number(observed[k]), expectedNumber(expected[k], number), number(answer.byType[k]),
     answer.byType[k] ? (answer.sure[k] / answer.byType[k]).toFixed(2) : '–',
     element('td', { class: 'bars', 'aria-hidden': 'true' }, element('span', { class: 'bar', style: `width:${(90 * expected[k] / most).toFixed(1)}%` })),
   ]);

@@ -21,8 +21,8 @@ function brief(value) {
 }
 
 // An expected number of events, which no one reads to more than two places after the point.
-function expectedNumber(value) {
-  return value > 0 && value < 0.005 ? 'about 0' : brief(value);
+function expectedNumber(value, say = brief) {
+  return value > 0 && value < 0.005 ? 'about 0' : say(value);
 }
 
 function count(amount, noun) {
