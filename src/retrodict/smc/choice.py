@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from retrodict.events.stream_set import StreamSet
 from retrodict.smc.guesses import Guesses
 
-NEAR_ENOUGH = 1e-2  # a gap that the exact search may leave: what it costs is a tenth of that or less (docs/honest.md)
+NEAR_ENOUGH = 1e-2  # a gap that the exact search may leave: it costs about a tenth of that (docs/honest.md)
 JUDGED = 1000  # streams, in the order of numbers that follow from their ids, that choose how all are decoded
 
 
