@@ -26,6 +26,7 @@ from retrodict.events.batch import Batch
 from retrodict.events.stream_set import StreamSet
 from retrodict.models.ctlstm import linear_bound
 from retrodict.models.ctlstm_project import tanh_
+from retrodict.models.dropout import keep
 from retrodict.models.hawkes_grid import decay_grid
 from retrodict.models.linear_scan import linear_scan
 from retrodict.models.softplus_model import SoftplusModel
@@ -194,11 +195,13 @@ class StateSpace(SoftplusModel):
             return self._units(state.x.unbind(-3), elapsed)
         return self._units(state.x.unbind(-3), elapsed[..., None])[..., 0, :]
 
-    def _units(self, memories: Sequence[Tensor], elapsed: Tensor) -> Tensor:
+    def _units(self, memories: Sequence[Tensor], elapsed: Tensor, shown: Any = None) -> Tensor:
         """h of all layers, [..., Q, F], ``elapsed`` [..., Q] after memories of each layer were [..., R, U]."""
         below, units = None, []
         for layer, x in zip(self.each(), memories, strict=True):
             below = layer.units(x, layer.fade(elapsed), below)
+            if shown is not None and torch.is_tensor(shown[0]):
+                below = below * shown[len(units)][:, None]
             units.append(below)
         return units[0] if len(units) == 1 else torch.cat(units, -1)
 
@@ -241,24 +244,32 @@ class StateSpace(SoftplusModel):
         memories = torch.stack(self._scan(batch)[0], 2).transpose(0, 1).flatten(0, 1)
         return Memory(memories, torch.cat([batch.begins[:, None], batch.times], 1).flatten())
 
-    def _scan(self, batch: Batch) -> tuple[list[Tensor], Tensor]:
+    def _scan(self, batch: Batch) -> tuple[list[Tensor], Tensor, list[Any]]:
         """Memories of each layer in every gap, [L+1, B, R, U] each, and scaled gaps [L+1, B]."""
         gaps = (batch.gaps / self.time_scale.to(self.dtype)).t()
         types = torch.cat([batch.types.new_full((1, len(batch.types)), self.boundary), batch.types.t()])
         before = torch.cat([torch.zeros_like(gaps[:1]), gaps[:-1]])
+        shown = self._shown(gaps)
         below, memories = None, []
         for layer in self.each():
             gates, jumps = layer.changes(types, below)
             memories.append(linear_scan(gates * layer.fade(before)[..., None], jumps))
-            below = layer.now(memories[-1], below) if len(memories) < self.num_layers else None
-        return memories, gaps
+            below = (
+                layer.now(memories[-1], below) * shown[len(memories) - 1] if len(memories) < self.num_layers else None
+            )
+        return memories, gaps, shown
+
+    def _shown(self, gaps: Tensor) -> list[Any]:
+        if self.dropout is None or not self.dropout.units:
+            return [1.0] * self.num_layers
+        return [keep(gaps, (gaps.shape[1], self.size), self.dropout.units) for _ in self.each()]
 
     def _whole(self, batch: Batch, positions: Tensor) -> Tensor:
         """h inside every gap of whole streams and at its end, [B, L+1, Q+1, F]; inside, time runs along dimension 0."""
-        memories, gaps = self._scan(batch)
+        memories, gaps, shown = self._scan(batch)
         ends = torch.cat([positions, torch.ones_like(positions[..., :1])], -1)
         elapsed = gaps[..., None] * (ends if ends.dim() == 1 else ends.transpose(0, 1))
-        return self._units(memories, elapsed).transpose(0, 1)
+        return self._units(memories, elapsed, shown).transpose(0, 1)
 
     def step_memory(self, streams: int, events: int) -> float:
         """Also gates, jumps and memories at every event, with what their scan keeps."""

@@ -18,6 +18,7 @@ from torch import Tensor, nn
 from retrodict.events.batch import Batch, Packed, batches_by_length
 from retrodict.events.stream_set import StreamSet
 from retrodict.models.base import Model
+from retrodict.models.dropout import Dropout
 from retrodict.models.quadrature import GaussLegendre, Integral
 
 
@@ -89,9 +90,10 @@ class Likelihood(Objective):
         dev: StreamSet,
         integral: Integral | None = None,
         dev_integral: Integral | None = None,
+        dropout: Dropout | None = None,
     ) -> None:
         self.module = self.model = model
-        self.train, self.dev = train, dev
+        self.train, self.dev, self.dropout = train, dev, dropout
         self.integral = integral or GaussLegendre(4)
         # A calendar cuts gaps into short parts: half of the nodes are as exact there.
         self.dev_integral = dev_integral or GaussLegendre(16 if model.calendar is None else 8)
@@ -107,7 +109,9 @@ class Likelihood(Objective):
     def loss(self, batch: Batch, training: bool) -> tuple[Tensor, Tensor]:
         """-log p summed over streams."""
         integral = self.integral if training else self.dev_integral
+        self.model.dropout = self.dropout if training else None
         loss = -self.model.batch_log_likelihood(batch, integral).sum()
+        self.model.dropout = None
         if training and self.model.calendar is not None:
             share = len(batch.durations) / max(len(self.train), 1)
             loss = loss + share * self.model.calendar.held_back()
