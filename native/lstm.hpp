@@ -141,6 +141,8 @@ public:
         }
     }
 
+    float at(int k, int d) const { return columns_[place(k, d)]; }
+
     // sum_d |v_kd|.
     float size(int k) const {
         float total = 0;

@@ -3,6 +3,7 @@
 // A drive x_k is what goes into lambda_k = activate(x)_k (models/base.py). ``look`` evaluates one time and remembers in
 // a slot what reading an event there needs; ``keep`` makes that the row's own, and ``read`` uses it. Where a proposal
 // mixes past and future (mixing.hpp), ``sums`` gives the units' sums P h, and ``pace`` says how fast they move.
+// A process with ``kEnds`` bounds drives over a stretch from what they are at its ends, which slots then describe.
 // ``panels`` says into how many parts the nodes of an integral are divided; a process with ``kExact`` has the ``area``
 // under weighted intensities in closed form.
 #pragma once
@@ -38,6 +39,14 @@ Real scale(Real* x, const Real* y, int n) {
         store(x + k, product);
         sums += product;
     }
+    return sum(sums);
+}
+
+// The sum of x_k y_k for n numbers.
+template <class Real>
+Real dot(const Real* x, const Real* y, int n) {
+    typename Lanes<Real>::Type sums = {};
+    for (int k = 0; k < n; k += Lanes<Real>::width) sums += load(x + k) * load(y + k);
     return sum(sums);
 }
 
@@ -82,6 +91,7 @@ public:
     using Real = float;
     using Weights = NeuralWeights;
     static constexpr bool kExact = false;
+    static constexpr bool kEnds = true;
     const int K, Kp;
 
     Neural(const NeuralWeights& weights, bool)
@@ -179,6 +189,8 @@ public:
     void copy(int to, int from) { std::memcpy(cells(to), cells(from), 16 * Dp_); }
 
     void activate(const float* x, float* rates) const { w_.rates.activate(x, rates); }
+    void sum_up(int n, const float* x, const float* weights, float* sums) const { w_.rates.sum_up(n, x, weights, sums); }
+    float weigh(const float* x, const float* weights) const { return w_.rates.weigh(x, weights); }
 
     double log_rate(int k, float x) const { return w_.rates.log_rate(k, x); }
 
@@ -223,6 +235,7 @@ public:
     using Real = double;
     using Weights = HawkesWeights;
     static constexpr bool kExact = true;
+    static constexpr bool kEnds = true;
     const int K, Kp;
 
     // Where nothing is added to drives (``alone``), they are the intensities themselves.
@@ -238,6 +251,10 @@ public:
 
     void drives(int row, int n, const double* elapsed, double* x) {
         for (int j = 0; j < n; j++, x += K) {
+            if (alone_ && w_.jumps.empty()) {
+                std::memcpy(x, w_.base.data(), 8 * K);
+                continue;
+            }
             fade(elapsed[j]);
             const double* own = excited_.data() + size_t(row) * size_;
             std::memcpy(x, w_.base.data(), 8 * K);
@@ -292,10 +309,11 @@ public:
     // The integral of sum_k weights_k lambda_k between two times since the last event.
     double area(int row, double from, double to, const double* weights) {
         const double length = to - from, *own = excited_.data() + size_t(row) * size_;
-        fade(from);
-        for (size_t i = 0; i < fade_.size(); i++) fade_[i] *= -std::expm1(-w_.decay[i] * length) / w_.decay[i];
         double area = 0;
         for (int k = 0; k < K; k++) area += weights[k] * w_.base[k] * length;
+        if (w_.jumps.empty()) return area;
+        fade(from);
+        for (size_t i = 0; i < fade_.size(); i++) fade_[i] *= -std::expm1(-w_.decay[i] * length) / w_.decay[i];
         for (int r = 0; r < R_; r++, own += K)
             for (int k = 0; k < K; k++) area += weights[k] * own[k] * fade_[r + each_ * k];
         return area;
@@ -334,6 +352,18 @@ public:
     void activate(const double* x, double* rates) const {
         if (alone_) return void(std::copy_n(x, K, rates));
         for (int k = 0; k < K; k++) rates[k] = softplus(x[k]);
+    }
+
+    double weigh(const double* x, const double* weights) const {
+        double sum = 0;
+        for (int k = 0; k < K; k++) sum += weights[k] * (alone_ ? x[k] : softplus(x[k]));
+        return sum;
+    }
+
+    void sum_up(int n, const double* x, const double* weights, double* sums) const {
+        std::fill_n(sums, K, 0.0);
+        for (int j = 0; j < n; j++, x += K)
+            for (int k = 0; k < K; k++) sums[k] += weights[j] * (alone_ ? x[k] : softplus(x[k]));
     }
 
     double log_rate(int, double x) const { return alone_ ? std::log(x) : log_softplus(x); }

@@ -34,6 +34,24 @@ struct ScaledSoftplus {
             store(rates + k, load(height.data() + k) * softplus(load(x + k) * load(inverse_scale.data() + k)));
     }
 
+    // The sums [Kp] of n points' rates [n][Kp], weighted.
+    void sum_up(int n, const float* x, const float* weights, float* sums) const {
+        for (int k = 0; k < Kp; k += W) {
+            const vec inverse = load(inverse_scale.data() + k);
+            vec own = {};
+            for (int j = 0; j < n; j++) own += softplus(load(x + j * Kp + k) * inverse) * weights[j];
+            store(sums + k, own * load(height.data() + k));
+        }
+    }
+
+    // The weighted sum of rates over types.
+    float weigh(const float* x, const float* weights) const {
+        vec own = {};
+        for (int k = 0; k < Kp; k += W)
+            own += load(height.data() + k) * load(weights + k) * softplus(load(x + k) * load(inverse_scale.data() + k));
+        return sum(own);
+    }
+
     double log_rate(int k, float x) const {
         return log_height[k] + log_softplus(static_cast<double>(x) * inverse_scale[k]);
     }

@@ -19,6 +19,7 @@ namespace retrodict {
 struct StateSpaceWeights {
     ScaledSoftplus rates;
     Readout readout;                    // V
+    Readout signs;                      // V above zero and then V below zero, [K, 2 Up]
     Product past;                       // P, which may have no units
     int U, Up, R, Rp;                   // units; padded; speeds; padded
     Buffer<float> decay, bias, offset;  // [Rp], by the model's clock; [Up]; a [Kp]
@@ -29,7 +30,7 @@ struct StateSpaceWeights {
     // decays [R], biases [U], gate [inputs, R U] after the sigmoid, jump [inputs, R U], offsets [K].
     StateSpaceWeights(ScaledSoftplus softplus, Readout out, Product units, const float* decays, int speeds,
                       const float* biases, int size, const float* gate, const float* jump, const float* offsets)
-        : rates(std::move(softplus)), readout(std::move(out)), past(std::move(units)), U(size), Up(padded(size)),
+        : rates(std::move(softplus)), readout(std::move(out)), signs(by_sign(readout, padded(size))), past(std::move(units)), U(size), Up(padded(size)),
           R(speeds), Rp(padded(speeds)), decay(Rp), bias(Up), offset(readout.Kp), gates(table(readout.K)),
           jumps(table(readout.K)), slack(readout.Kp) {
         int moving = 0;
@@ -52,6 +53,16 @@ struct StateSpaceWeights {
 
 private:
     size_t table(int types) const { return size_t(types + 1) * R * Up; }
+
+    static Readout by_sign(const Readout& both, int Up) {
+        std::vector<float> parts(size_t(both.K) * 2 * Up);
+        for (int k = 0; k < both.K; k++)
+            for (int u = 0; u < Up; u++) {
+                const float v = both.at(k, u);
+                parts[(size_t(k) * 2) * Up + u] = std::max(v, 0.0f), parts[(size_t(k) * 2 + 1) * Up + u] = std::min(v, 0.0f);
+            }
+        return Readout(parts.data(), both.K, 2 * Up);
+    }
 };
 
 class Remembering {
@@ -59,11 +70,12 @@ public:
     using Real = float;
     using Weights = StateSpaceWeights;
     static constexpr bool kExact = false;
+    static constexpr bool kEnds = false;
     const int K, Kp;
 
     Remembering(const StateSpaceWeights& weights, bool)
         : K(weights.readout.K), Kp(weights.readout.Kp), w_(weights), Up_(weights.Up), R_(weights.R),
-          size_(size_t(R_) * Up_), slots_(3 * weights.Rp), middle_(Up_), half_(Up_) {}
+          size_(size_t(R_) * Up_), left_(weights.Rp), later_(weights.Rp), ends_(2 * Up_) {}
 
     // Rows that have read the boundary event, and nothing else.
     void begin(int rows) {
@@ -91,38 +103,30 @@ public:
         project(n, units_.data(), x);
     }
 
-    void look(int row, double elapsed, int slot, float* x) {
-        float* left = slots_.data() + slot * w_.Rp;
-        units_.reserve(Up_);
-        fade(elapsed, left);
-        sum_up(row, 1, left, units_.data());
-        project(1, units_.data(), x);
-    }
+    void look(int row, double elapsed, int, float* x) { drives(row, 1, &elapsed, x); }
 
-    // Look at the right end of a stretch, and bound drives from its left end on: each memory moves one way, towards
-    // zero, so the sum stays within its mean at the ends and half of what its memories move by.
-    void bound(int row, double elapsed, int left, int right, const float*, float* x_right, float* x) {
-        float *first = slots_.data() + left * w_.Rp, *last = slots_.data() + right * w_.Rp;
-        fade(elapsed, last);
-        units_.reserve(Up_);
-        const float* own = memory(row);
-        for (int u = 0; u < Up_; u += W) {
-            vec start = load(w_.bias.data() + u), stop = start, large = {}, small = {};
-            for (int r = 0; r < R_; r++) {
-                const vec x_r = load(own + r * Up_ + u), size = magnitude(x_r);
-                start += x_r * first[r], stop += x_r * last[r], large += size * first[r], small += size * last[r];
-            }
-            const vec slack = (large + magnitude(start) + 1.0f) * (32 * std::numeric_limits<float>::epsilon());
-            const vec mean = (start + stop) * 0.5f, reach = (large - small) * 0.5f + slack;
-            const vec least = tanh(mean - reach), most = tanh(mean + reach);
-            store(units_.data() + u, tanh(stop));
-            store(middle_.data() + u, (most + least) * 0.5f), store(half_.data() + u, (most - least) * 0.5f);
+    // Bound drives over a stretch: each memory moves one way, towards zero, so that units' sums stay within their mean at
+    // the ends and half of what their memories move by.
+    void bound(int row, double from, double to, float* x) {
+        fade(from, left_.data()), fade(to, later_.data());
+        for (int r = 0; r < w_.Rp; r += W) {
+            const vec first = load(left_.data() + r), last = load(later_.data() + r);
+            store(left_.data() + r, (first + last) * 0.5f);
+            store(later_.data() + r, (first - last) * 0.5f + first * (64 * std::numeric_limits<float>::epsilon()));
         }
-        project(1, units_.data(), x_right);
-        spread_.reserve(Kp);
-        w_.readout.apply(middle_.data(), half_.data(), x, spread_.data());
+        const float *mean = left_.data(), *apart = later_.data(), *own = memory(row);
+        for (int u = 0; u < Up_; u += W) {
+            vec middle = load(w_.bias.data() + u), reach = (magnitude(middle) + 1.0f) * (64 * std::numeric_limits<float>::epsilon());
+#pragma GCC unroll 4
+            for (int r = 0; r < R_; r++) {
+                const vec x_r = load(own + r * Up_ + u);
+                middle += x_r * mean[r], reach += magnitude(x_r) * apart[r];
+            }
+            store(ends_.data() + u, tanh(middle + reach)), store(ends_.data() + Up_ + u, tanh(middle - reach));
+        }
+        w_.signs.apply(1, ends_.data(), x);
         for (int k = 0; k < Kp; k += W)
-            store(x + k, load(x + k) + load(spread_.data() + k) + load(w_.offset.data() + k) + load(w_.slack.data() + k));
+            store(x + k, load(x + k) + load(w_.offset.data() + k) + load(w_.slack.data() + k));
     }
 
     // One: models/state_space.py does not say how fast it moves.
@@ -155,9 +159,9 @@ public:
         for (int j = 0; j < n; j++) {
             float* own = memory(rows[j]);
             const float *gates = w_.gates.data() + types[j] * size_, *jumps = w_.jumps.data() + types[j] * size_;
-            fade(elapsed[j], slots_.data());
+            fade(elapsed[j], left_.data());
             for (int r = 0; r < R_; r++) {
-                const float left = slots_[r];
+                const float left = left_[r];
                 for (int u = r * Up_; u < (r + 1) * Up_; u += W)
                     store(own + u, load(gates + u) * (load(own + u) * left) + load(jumps + u));
             }
@@ -167,6 +171,8 @@ public:
     void copy(int to, int from) { std::memcpy(memory(to), memory(from), 4 * size_); }
 
     void activate(const float* x, float* rates) const { w_.rates.activate(x, rates); }
+    void sum_up(int n, const float* x, const float* weights, float* sums) const { w_.rates.sum_up(n, x, weights, sums); }
+    float weigh(const float* x, const float* weights) const { return w_.rates.weigh(x, weights); }
 
     double log_rate(int k, float x) const { return w_.rates.log_rate(k, x); }
 
@@ -175,8 +181,8 @@ private:
     const int Up_, R_;
     const size_t size_;  // floats of a row
     Buffer<float> memories_, units_, fades_;
-    Buffer<float> slots_;  // [slot][Rp]: what is left of memories there
-    Buffer<float> middle_, half_, spread_;
+    Buffer<float> left_, later_;  // what is left of memories [Rp]
+    Buffer<float> ends_;          // the most and the least of each unit [2 Up]
     std::vector<const float*> inputs_;
 
     float* memory(int row) { return memories_.data() + row * size_; }
@@ -186,24 +192,13 @@ private:
         for (int r = 0; r < w_.Rp; r += W) store(left + r, exp(load(w_.decay.data() + r) * -own));
     }
 
-    // Fades [n][R], packed, and then h [n][Up].
+    // h [n][Up]: several sums side by side, so that none waits for itself.
     void units_at(int row, int n, const double* elapsed, float* h) {
-        const int total = padded(n * R_);
-        fades_.reserve(total);
-        for (int j = 0, i = 0; j < n; j++) {
-            const float own = -static_cast<float>(elapsed[j] * w_.rates.per_time);
-            for (int r = 0; r < R_; r++, i++) fades_[i] = own * w_.decay[r];
-        }
-        std::fill(fades_.data() + n * R_, fades_.data() + total, 0.0f);
-        for (int i = 0; i < total; i += W) store(fades_.data() + i, exp(load(fades_.data() + i)));
-        sum_up(row, n, fades_.data(), h);
-    }
-
-    // h [n][Up] from what is left of memories, [n][R]: several sums side by side, so that none waits for itself.
-    void sum_up(int row, int n, const float* left, float* h) {
+        fades_.reserve(size_t(n) * w_.Rp);
+        for (int j = 0; j < n; j++) fade(elapsed[j], fades_.data() + j * w_.Rp);
         int j = 0;
-        for (; j + 4 <= n; j += 4) each_vector<4, 2>(row, left + j * R_, h + size_t(j) * Up_);
-        for (; j < n; j++) each_vector<1, 4>(row, left + j * R_, h + size_t(j) * Up_);
+        for (; j + 4 <= n; j += 4) each_vector<4, 2>(row, fades_.data() + j * w_.Rp, h + size_t(j) * Up_);
+        for (; j < n; j++) each_vector<1, 4>(row, fades_.data() + j * w_.Rp, h + size_t(j) * Up_);
     }
 
     // N points, V vectors of units at a time.
@@ -226,7 +221,7 @@ private:
 #pragma GCC unroll 4
             for (int j = 0; j < N; j++)
 #pragma GCC unroll 4
-                for (int v = 0; v < V; v++) sums[j][v] += x_r[v] * left[j * R_ + r];
+                for (int v = 0; v < V; v++) sums[j][v] += x_r[v] * left[j * w_.Rp + r];
         }
         for (int j = 0; j < N; j++)
             for (int v = 0; v < V; v++) store(h + size_t(j) * Up_ + u + v * W, tanh(sums[j][v]));

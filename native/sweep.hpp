@@ -96,10 +96,12 @@ public:
     Sweep(const typename Process::Weights& weights, const FutureWeights* future, const Settings& settings)
         : process_(weights, future == nullptr), future_weights_(future), mixing_(future && future->mixing ? &*future->mixing : nullptr),
           settings_(settings), changes_(settings.missing.empty()), M_(settings.particles), Kp_(process_.Kp),
-          units_(mixing_ ? mixing_->padded_units : 0), rho_(Kp_), ones_(Kp_), season_(Kp_), x_((kSlots + 1) * Kp_), rates_(2 * Kp_), low_(units_),
+          units_(mixing_ ? mixing_->padded_units : 0), rho_(Kp_), ones_(Kp_),
+          node_weights_(settings.nodes.size()), season_(Kp_), x_((kSlots + 1) * Kp_), rates_(2 * Kp_), low_(units_),
           high_(units_), sums_(size_t(kChunk) * Past::kPoints * units_) {
         for (int k = 0; k < Kp_; k++)
             rho_[k] = static_cast<Real>(!changes_ && k < process_.K ? settings.missing[k] : 0.0), ones_[k] = 1;
+        std::copy(settings.weights.begin(), settings.weights.end(), node_weights_.data());
         const size_t most = std::max(settings.nodes.size(), settings.grid.size());
         points_.reserve(most * Kp_), ahead_.reserve(most * Kp_), times_.resize(most), terms_.resize(most);
         if (mixing_) scratch_.reserve(mixing_->scratch(static_cast<int>(most)));
@@ -153,7 +155,8 @@ private:
     const Settings& settings_;
     bool changes_;  // whether rho changes within streams
     int M_, Kp_, units_, alive_ = 0;
-    Buffer<Real> rho_, ones_;  // now; 1 for all types
+    Buffer<Real> rho_, ones_;     // now; 1 for all types
+    Buffer<Real> node_weights_;
     Buffer<Real> season_;      // its factors now
     Buffer<Real> x_, rates_, ahead_, points_;
     Buffer<float> low_, high_, sums_, scratch_;
@@ -428,9 +431,10 @@ private:
         if (mixing_) mixing_->add(n, terms_.data(), ahead_.data(), Kp_, scratch_.data());
     }
 
-    // lambda^p and rho lambda^q at a single time, as ``rates_at`` gives them.
+    // The sum of rho lambda^q at a single time; ``take`` needs more of it.
     Real evaluate(const Stream& s, const Row& row, double time, const Real* drives) {
         look_ahead(s, row, 1, &time, drives);
+        if (!changes_) return process_.weigh(future_ ? ahead_.data() : drives, rho_.data());
         return rates_at(s, row.since + time, drives, ahead_.data());
     }
 
@@ -462,23 +466,26 @@ private:
                 looked = false;
                 continue;
             }
-            if (!looked) process_.look(r, here.from, step.slot, x(step.slot));
-            looked = true;
+            if (Process::kEnds && !looked) process_.look(r, here.from, step.slot, x(step.slot));
+            looked = Process::kEnds;
             thin_stretch(s, row, r, wait, step, there);
         }
-        if (!looked) process_.look(r, length, step.slot, x(step.slot));
+        if (!looked && !step.found) process_.look(r, length, step.slot, x(step.slot));
         row.log_weight += survival(s, row, r, step.at);
         return step;
     }
 
-    // A bound of the sum of rho lambda^q between two times in the stretch here_; slots describe them afterwards.
+    // A bound of the sum of rho lambda^q between two times in the stretch here_; slots describe them afterwards, where
+    // the process bounds drives from its ends.
     double bound(Stream& s, const Row& row, int r, double from, double to, int left, int right, Real* top) {
-        process_.bound(r, to, left, right, x(left), x(right), top);
+        if constexpr (Process::kEnds) process_.bound(r, to, left, right, x(left), x(right), top);
+        else process_.bound(r, from, to, top);
         if (mixing_) past_->range(from, to, low_.data(), high_.data());
         if (future_) s.outlook.add_bound(row.since + from, row.since + to, top, low_.data(), high_.data());
         if (mixing_) mixing_->add_bound(top, low_.data(), high_.data(), scratch_.data());
+        if (!changes_) return process_.weigh(top, rho_.data()) * (1 + 1e-5);
         process_.activate(top, rates_.data());
-        if (changes_) s.missing.peak(row.since + from, row.since + to, here_, rho_.data());
+        s.missing.peak(row.since + from, row.since + to, here_, rho_.data());
         if (s.missing.has_season()) {
             s.missing.season_peak(row.since + from, row.since + to, here_, season_.data());
             scale(rates_.data(), season_.data(), Kp_);
@@ -520,10 +527,11 @@ private:
         return std::min(type, possible);
     }
 
-    // An event in slot kCandidate, where lambda^p and rho lambda^q were just evaluated: draw its type in proportion to
-    // lambda^q_k and weigh by p / q there; rho is in both.
+    // An event in slot kCandidate, where rho lambda^q was just evaluated: draw its type in proportion to lambda^q_k and
+    // weigh by p / q there; rho is in both.
     Step take(Row& row, double at) {
-        const Real* proposal = rates_.data() + Kp_;
+        Real* proposal = rates_.data() + Kp_;
+        if (!changes_) process_.activate(future_ ? ahead_.data() : x(kCandidate), proposal), scale(proposal, rho_.data(), Kp_);
         const int type = type_at(proposal, row.draws.next() * total(proposal, Kp_));
         if (future_) row.log_weight += process_.log_rate(type, x(kCandidate)[type]) - process_.log_rate(type, ahead_[type]);
         return {true, at, type, kCandidate};
@@ -561,12 +569,26 @@ private:
         const int n = static_cast<int>(settings_.nodes.size());
         for (int j = 0; j < n; j++) times_[j] = from + (to - from) * settings_.nodes[j];
         look_at_all(s, row, r, n);
+        if (!changes_) return (to - from) * constant_part(n);
         double sum = 0;
         for (int j = 0; j < n; j++) {
             const double proposed = rates_of(s, row, j);
             sum += settings_.weights[j] * (exact() ? proposed : proposed - total(rates_.data(), Kp_));
         }
         return sum * (to - from);
+    }
+
+    // The nodes' sum where rho never changes: of rates first, and then over types.
+    double constant_part(int n) {
+        Real *model = rates_.data(), *proposal = model + Kp_;
+        process_.sum_up(n, points_.data(), node_weights_.data(), model);
+        if (!future_) {
+            const double proposed = dot(model, rho_.data(), Kp_);
+            return exact() ? proposed : proposed - total(model, Kp_);
+        }
+        process_.sum_up(n, ahead_.data(), node_weights_.data(), proposal);
+        const double proposed = dot(proposal, rho_.data(), Kp_);
+        return exact() ? proposed : proposed - total(model, Kp_);
     }
 
     // Drives at the first n of times_, all in the stretch here_.
