@@ -16,7 +16,7 @@ import sys
 import time
 import warnings
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -27,8 +27,6 @@ import retrodict as rd
 from experiments.bursty import score
 from retrodict.datasets import taxi
 from retrodict.events.stream_set import Splits
-from retrodict.models import neural_hawkes
-from retrodict.models.dropout import Dropout
 
 SEEDS = (0, 1, 2)
 FILES = {
@@ -49,21 +47,15 @@ class Recipe:
     device: str = "cpu"
     share: float = 1.0
     how: dict[str, Any] = field(default_factory=dict)
-    scales: int = 8
-    gaps: bool = False
 
     def make(self, train: rd.StreamSet) -> rd.Model:
         """The model before training."""
         if self.model is rd.StateSpace:
-            model = rd.StateSpace(train.num_types, self.size, self.layers, self.scales)
-            model.adapt(train)
-            return model
-        neural_hawkes.GAPS = self.gaps
+            return rd.StateSpace.from_streams(train, self.size, self.layers)
         return rd.NeuralHawkes.from_streams(train, self.size)
 
 
 _NEURAL, _SPACE, _DECAY = rd.NeuralHawkes, rd.StateSpace, {"weight_decay": 0.05}
-Lines = dict[str, tuple[str, dict[str, Recipe]]]
 # By line, its data set and its recipes. Fits are begun in this order.
 LINES: dict[str, tuple[str, dict[str, Recipe]]] = {
     "Math Overflow": (
@@ -87,66 +79,6 @@ LINES: dict[str, tuple[str, dict[str, Recipe]]] = {
 }
 
 
-def _drop(units: float = 0.0, weights: float = 0.0, inputs: float = 0.0, **more: Any) -> dict[str, Any]:
-    return {"dropout": Dropout(units, weights, inputs), **more}
-
-
-_CELLS, _BOTH = Recipe(_NEURAL, 64, share=0.85), _drop(0.2, 0.2)
-_GPU = Recipe(_NEURAL, 128, device="auto", share=0.85)
-# Candidates, one seed each, judged on dev alone.
-TRIAL: dict[str, tuple[str, dict[str, Recipe]]] = {
-    "taxi, neural Hawkes": (
-        "taxi",
-        {
-            "128 cells, drop .3 .3, GPU": replace(_GPU, how=_drop(0.3, 0.3)),
-            "256 cells, drop .5 .5, GPU": replace(_GPU, size=256, how=_drop(0.5, 0.5)),
-            "128 cells, drop .5 .3 .1, GPU": replace(_GPU, how=_drop(0.5, 0.3, 0.1)),
-            "64 cells, drop .2 .2": replace(_CELLS, how=_BOTH),
-            "64 cells, drop .4 .2": replace(_CELLS, how=_drop(0.4, 0.2)),
-            "64 cells, drop .2 .4": replace(_CELLS, how=_drop(0.2, 0.4)),
-            "64 cells, gaps, drop .2 .2": replace(_CELLS, gaps=True, how=_BOTH),
-            "64 cells, drop .2 .2 .1": replace(_CELLS, how=_drop(0.2, 0.2, 0.1)),
-            "64 cells, drop .2 .2, rate .008": replace(_CELLS, how=_BOTH | {"learning_rate": 0.008}),
-            "64 cells, drop .2": replace(_CELLS, share=0.6, how=_drop(0.2)),
-            "64 cells, gaps": replace(_CELLS, share=0.5, gaps=True),
-            "64 cells": replace(_CELLS, share=0.5),
-            "64 cells, weight decay .5": replace(_CELLS, share=0.5, how={"weight_decay": 0.5}),
-            "64 cells, batches of 20": replace(_CELLS, share=0.5, how={"batch_size": 20, "averaging": 0.998}),
-        },
-    ),
-    "taxi, several layers": (
-        "taxi",
-        {
-            "2 layers of 32, drop .1": Recipe(_SPACE, 32, 2, share=0.5, how=_drop(0.1)),
-            "2 layers of 32, drop .25": Recipe(_SPACE, 32, 2, share=0.5, how=_drop(0.25)),
-            "2 layers of 64, drop .4, GPU": Recipe(_SPACE, 64, 2, "auto", share=0.5, how=_drop(0.4)),
-            "2 layers of 32, drop .2, weight decay .2": Recipe(
-                _SPACE, 32, 2, share=0.5, how=_drop(0.2, weight_decay=0.2)
-            ),
-        },
-    ),
-    "taxi, one layer": (
-        "taxi",
-        {
-            "32 units": Recipe(_SPACE, 32, share=0.25),
-            "32 units, drop .1": Recipe(_SPACE, 32, share=0.35, how=_drop(0.1)),
-            "64 units, drop .25": Recipe(_SPACE, 64, share=0.4, how=_drop(0.25)),
-            "16 units": Recipe(_SPACE, 16, share=0.2),
-            "16 units, 6 speeds": Recipe(_SPACE, 16, share=0.2, scales=6),
-            "32 units, 4 speeds": Recipe(_SPACE, 32, share=0.2, scales=4),
-        },
-    ),
-    "Math Overflow": (
-        "mathof",
-        {
-            "64 cells, drop .2 .2": Recipe(_NEURAL, 64, share=0.5, how=_BOTH),
-            "64 cells, GPU": Recipe(_NEURAL, 64, device="auto", share=0.5),
-        },
-    ),
-}
-SETS = {"final": (LINES, SEEDS), "trial": (TRIAL, (0,))}
-
-
 def read(data: Path, name: str) -> Splits:
     """Training, dev and test streams."""
     if name == "paper":
@@ -156,11 +88,11 @@ def read(data: Path, name: str) -> Splits:
     return Splits(train, *(rd.read_events(file, unit=train.axis.unit) for file in files[1:]))
 
 
-def fit_one(lines: Lines, data: Path, folder: Path, line: str, recipe: str, seed: int, seconds: float) -> None:
+def fit_one(data: Path, folder: Path, line: str, recipe: str, seed: int, seconds: float) -> None:
     """Fit one recipe with one seed; the folder keeps the model and its score on dev."""
     torch.set_num_threads(1)
     _be_quiet()
-    streams, made = read(data, lines[line][0]), lines[line][1][recipe]
+    streams, made = read(data, LINES[line][0]), LINES[line][1][recipe]
     how: dict[str, Any] = {"seed": seed, "device": made.device, "seconds": seconds, "progress": False, **made.how}
     model = rd.fit(made.make, streams.train, streams.dev, **how)
     model.save(folder)
@@ -170,7 +102,7 @@ def fit_one(lines: Lines, data: Path, folder: Path, line: str, recipe: str, seed
     (folder / "fit.json").write_text(json.dumps(about))
 
 
-def fit_all(which: str, data: Path, out: Path, end: float, workers: int) -> list[dict[str, Any]]:
+def fit_all(data: Path, out: Path, end: float, workers: int) -> list[dict[str, Any]]:
     """All fits, so many at a time, until ``end`` of the clock; those that failed or had no time are left out."""
 
     def fit(job: tuple[str, str, int, float]) -> None:
@@ -180,7 +112,7 @@ def fit_all(which: str, data: Path, out: Path, end: float, workers: int) -> list
         if seconds < _LEAST:
             return
         folder.mkdir(parents=True, exist_ok=True)
-        args = ["--set", which, "--data", data, "--one", folder, line, recipe, seed, seconds]
+        args = ["--data", data, "--one", folder, line, recipe, seed, seconds]
         with (folder / "log.txt").open("w") as log:
             command = [sys.executable, "-m", "experiments.recipes", *map(str, args)]
             subprocess.run(command, env={**os.environ, "OMP_NUM_THREADS": "1"}, stdout=log, stderr=log)
@@ -193,24 +125,23 @@ def fit_all(which: str, data: Path, out: Path, end: float, workers: int) -> list
 
     done: list[dict[str, Any]] = []
     began = time.time()
-    lines, seeds = SETS[which]
-    jobs = [(line, name, s, made.share) for line in lines for name, made in lines[line][1].items() for s in seeds]
+    jobs = [(line, name, s, made.share) for line in LINES for name, made in LINES[line][1].items() for s in SEEDS]
     with ThreadPoolExecutor(workers) as pool:
         list(pool.map(fit, jobs))
     return done
 
 
-def tabulate(which: str, data: Path, fits: list[dict[str, Any]]) -> list[str]:
+def tabulate(data: Path, fits: list[dict[str, Any]]) -> list[str]:
     """A row a recipe: mean and standard deviation over seeds, on test of the best on dev alone."""
     names = ("line", "recipe", "seeds", "training", "dev", "test", "epochs", "ended by time")
     rows = [f"| {' | '.join(names)} |", "|---" * len(names) + "|"]
-    for line, (name, recipes) in SETS[which][0].items():
+    for line, (name, recipes) in LINES.items():
         by = {recipe: [fit for fit in fits if (fit["line"], fit["recipe"]) == (line, recipe)] for recipe in recipes}
         by = {recipe: some for recipe, some in by.items() if some}
         best = max(by, key=lambda recipe: (len(by[recipe]), np.mean([fit["dev"] for fit in by[recipe]])), default=None)
         for recipe, some in by.items():
             tested = ""
-            if recipe == best and which == "final":
+            if recipe == best:
                 test = read(data, name).test
                 for fit in some:
                     fit["test"] = score(rd.load_model(fit["folder"]), test, False)
@@ -244,16 +175,15 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, default=480.0)
     parser.add_argument("--workers", type=int, default=os.cpu_count())
     parser.add_argument("--one", nargs=5)
-    parser.add_argument("--set", choices=SETS, default="final")
     given = parser.parse_args()
     if given.one:
         folder, line, recipe, seed, seconds = given.one
-        fit_one(SETS[given.set][0], given.data, Path(folder), line, recipe, int(seed), float(seconds))
+        fit_one(given.data, Path(folder), line, recipe, int(seed), float(seconds))
         return
     _be_quiet()
     given.out.mkdir(parents=True, exist_ok=True)
-    fits = fit_all(given.set, given.data, given.out, time.time() + given.seconds - _AFTER, given.workers)
-    rows = tabulate(given.set, given.data, fits)
+    fits = fit_all(given.data, given.out, time.time() + given.seconds - _AFTER, given.workers)
+    rows = tabulate(given.data, fits)
     (given.out / "fits.json").write_text(json.dumps(fits, indent=1))
     (given.out / "table.md").write_text("\n".join(rows) + "\n")
     print("\n".join(rows))

@@ -83,12 +83,7 @@ class ContinuousTimeLSTM(nn.Module):
         return Cells(f * cell + i * z, f_bar * cells.target + i_bar * z, F.softplus(decay), o)
 
     def scan(
-        self,
-        types: Tensor | None,
-        gaps: Tensor,
-        lengths: Tensor | None = None,
-        table: Tensor | None = None,
-        by_hidden: Tensor | None = None,
+        self, types: Tensor | None, gaps: Tensor, lengths: Tensor | None = None, table: Tensor | None = None
     ) -> tuple[Cells, Tensor]:
         """Read B whole streams from the zero state.
 
@@ -99,8 +94,7 @@ class ContinuousTimeLSTM(nn.Module):
         beyond them are undefined.
         """
         table = self.bias + self.by_type if table is None else table
-        own = self.by_hidden if by_hidden is None else by_hidden
-        *fields, hidden = run_scan(_kernels(gaps, lengths), table, own, types, gaps)
+        *fields, hidden = run_scan(_kernels(gaps, lengths), table, self.by_hidden, types, gaps)
         return Cells(*fields), hidden
 
 

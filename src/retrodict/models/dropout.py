@@ -1,22 +1,19 @@
-"""Dropout in training: parts of what a model has read are hidden from it, other parts in every step."""
+"""Dropout: in every step of training other units are hidden from a stream's intensities and from the units above."""
 
 from __future__ import annotations
-
-from dataclasses import dataclass
 
 import torch
 from torch import Tensor
 
 
-@dataclass(frozen=True)
 class Dropout:
-    """Shares of units hidden from a stream's intensities, of weights between units, and of events' types."""
+    """Hides a share ``rate`` of units, as random numbers of a seed say; the rest count for more."""
 
-    units: float = 0.0
-    weights: float = 0.0
-    inputs: float = 0.0
+    def __init__(self, rate: float, seed: int, device: torch.device) -> None:
+        self.rate = rate
+        self.generator = torch.Generator(device).manual_seed(seed)
 
-
-def keep(like: Tensor, shape: tuple[int, ...], rate: float) -> Tensor:
-    """A mask of this shape: zero at a share ``rate``, and 1 / (1 - rate) elsewhere."""
-    return (torch.rand(shape, dtype=like.dtype, device=like.device) >= rate).to(like.dtype) / (1 - rate)
+    def mask(self, *shape: int, dtype: torch.dtype) -> Tensor:
+        """Zero where something is hidden, and 1 / (1 - rate) elsewhere."""
+        drawn = torch.rand(shape, dtype=dtype, device=self.generator.device, generator=self.generator)
+        return (drawn >= self.rate).to(dtype) / (1 - self.rate)

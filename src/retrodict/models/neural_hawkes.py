@@ -28,13 +28,9 @@ from retrodict.models.ctlstm import (
     linear_bound,
 )
 from retrodict.models.ctlstm_project import project, states
-from retrodict.models.dropout import keep
 from retrodict.models.first_decays import first_decays
 from retrodict.models.quadrature import GaussLegendre, Integral, Speeds, count_panels, cut_at, panel_edges
 from retrodict.models.softplus_model import SoftplusModel
-
-
-GAPS = False
 
 
 class _Gains(nn.Module):
@@ -74,7 +70,6 @@ class NeuralHawkes(SoftplusModel):
         spread = 1 / math.sqrt(hidden_size)
         self.readout = nn.Parameter(torch.empty(num_types, hidden_size).uniform_(-spread, spread))
         self.log_scale = nn.Parameter(torch.zeros(num_types))
-        self.by_gap = nn.Parameter(torch.zeros(8, 7 * hidden_size)) if GAPS else None
 
     @property
     def boundary(self) -> int:
@@ -162,29 +157,7 @@ class NeuralHawkes(SoftplusModel):
         """The cells after BOS and each event, h at the end of each gap, [L+1, B, D] each, and scaled gaps [L+1, B]."""
         gaps = (batch.gaps / self.time_scale.to(self.dtype)).t().contiguous()
         bos = batch.types.new_full((1, len(batch.types)), self.boundary)
-        types = torch.cat([bos, batch.types.t()])
-        shares = None
-        if self.by_gap is not None:
-            before = torch.cat([torch.zeros_like(gaps[:1]), gaps[:-1]])
-            shares = (self.lstm.bias + self.lstm.by_type)[types] + self._of_gaps(before)
-        if self.dropout is None:
-            return *self.lstm.scan(None if shares is not None else types, gaps, None, shares), gaps
-        by_hidden = self.lstm.by_hidden
-        if self.dropout.weights:
-            by_hidden = by_hidden * keep(by_hidden, tuple(by_hidden.shape), self.dropout.weights)
-        if self.dropout.inputs:
-            heard = keep(gaps, tuple(gaps.shape), self.dropout.inputs)[..., None] * (1 - self.dropout.inputs)
-            shares = self.lstm.bias + self.lstm.by_type[types] * heard if shares is None else shares * heard
-        cells, hidden = self.lstm.scan(None if shares is not None else types, gaps, None, shares, by_hidden)
-        if self.dropout.units:
-            shown = keep(hidden, tuple(hidden.shape[1:]), self.dropout.units)
-            cells, hidden = cells._replace(output=cells.output * shown), hidden * shown
-        return cells, hidden, gaps
-
-    def _of_gaps(self, gaps: Tensor) -> Tensor:
-        assert self.by_gap is not None
-        rates = 2.0 ** torch.arange(-4, 4, device=gaps.device, dtype=gaps.dtype)
-        return torch.exp(-rates * gaps[..., None]) @ self.by_gap
+        return *self.lstm.scan(torch.cat([bos, batch.types.t()]), gaps), gaps
 
     def gap_states(self, batch: Batch) -> CellsSince:
         """From one scan, [B (L+1), ...]."""

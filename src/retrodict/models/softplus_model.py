@@ -22,7 +22,6 @@ from retrodict.events.batch import Batch
 from retrodict.events.stream_set import StreamSet
 from retrodict.models.base import Model, Terms, log_softplus
 from retrodict.models.ctlstm import OwnClock
-from retrodict.models.dropout import Dropout
 from retrodict.models.quadrature import GaussLegendre, Integral, cut_at, grade
 
 
@@ -33,7 +32,6 @@ class SoftplusModel(OwnClock, Model):
     """
 
     log_scale: nn.Parameter
-    dropout: Dropout | None = None  # while a step of training computes its loss
 
     def __init__(self, num_types: int, time_scale: float | None, **sizes: int) -> None:
         super().__init__()

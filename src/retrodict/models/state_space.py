@@ -26,7 +26,7 @@ from retrodict.events.batch import Batch
 from retrodict.events.stream_set import StreamSet
 from retrodict.models.ctlstm import linear_bound
 from retrodict.models.ctlstm_project import tanh_
-from retrodict.models.dropout import keep
+from retrodict.models.dropout import Dropout
 from retrodict.models.hawkes_grid import decay_grid
 from retrodict.models.linear_scan import linear_scan
 from retrodict.models.softplus_model import SoftplusModel
@@ -138,6 +138,7 @@ class StateSpace(SoftplusModel):
     """
 
     kind = "state_space"
+    dropout: Dropout | None = None  # while a step of training computes its loss
 
     def __init__(
         self, num_types: int, size: int = 32, layers: int = 1, scales: int = 8, time_scale: float | None = None
@@ -195,13 +196,15 @@ class StateSpace(SoftplusModel):
             return self._units(state.x.unbind(-3), elapsed)
         return self._units(state.x.unbind(-3), elapsed[..., None])[..., 0, :]
 
-    def _units(self, memories: Sequence[Tensor], elapsed: Tensor, shown: Any = None) -> Tensor:
-        """h of all layers, [..., Q, F], ``elapsed`` [..., Q] after memories of each layer were [..., R, U]."""
+    def _units(self, memories: Sequence[Tensor], elapsed: Tensor, shown: Sequence[Tensor] | None = None) -> Tensor:
+        """h of all layers, [..., Q, F], ``elapsed`` [..., Q] after memories of each layer were [..., R, U].
+
+        With ``shown`` [..., U] of each layer, units are multiplied by that.
+        """
         below, units = None, []
-        for layer, x in zip(self.each(), memories, strict=True):
+        for i, (layer, x) in enumerate(zip(self.each(), memories, strict=True)):
             below = layer.units(x, layer.fade(elapsed), below)
-            if shown is not None and torch.is_tensor(shown[0]):
-                below = below * shown[len(units)][:, None]
+            below = below if shown is None else below * shown[i][..., None, :]
             units.append(below)
         return units[0] if len(units) == 1 else torch.cat(units, -1)
 
@@ -241,32 +244,29 @@ class StateSpace(SoftplusModel):
 
     def gap_states(self, batch: Batch) -> Memory:
         """From one scan a layer, [B (L+1), ...]."""
-        memories = torch.stack(self._scan(batch)[0], 2).transpose(0, 1).flatten(0, 1)
+        memories = torch.stack(self._scan(batch, None)[0], 2).transpose(0, 1).flatten(0, 1)
         return Memory(memories, torch.cat([batch.begins[:, None], batch.times], 1).flatten())
 
-    def _scan(self, batch: Batch) -> tuple[list[Tensor], Tensor, list[Any]]:
-        """Memories of each layer in every gap, [L+1, B, R, U] each, and scaled gaps [L+1, B]."""
+    def _scan(self, batch: Batch, shown: Sequence[Tensor] | None) -> tuple[list[Tensor], Tensor]:
+        """Memories of each layer in every gap, [L+1, B, R, U] each, and scaled gaps [L+1, B]; ``shown`` as there."""
         gaps = (batch.gaps / self.time_scale.to(self.dtype)).t()
         types = torch.cat([batch.types.new_full((1, len(batch.types)), self.boundary), batch.types.t()])
         before = torch.cat([torch.zeros_like(gaps[:1]), gaps[:-1]])
-        shown = self._shown(gaps)
         below, memories = None, []
-        for layer in self.each():
+        for i, layer in enumerate(self.each()):
             gates, jumps = layer.changes(types, below)
             memories.append(linear_scan(gates * layer.fade(before)[..., None], jumps))
-            below = (
-                layer.now(memories[-1], below) * shown[len(memories) - 1] if len(memories) < self.num_layers else None
-            )
-        return memories, gaps, shown
-
-    def _shown(self, gaps: Tensor) -> list[Any]:
-        if self.dropout is None or not self.dropout.units:
-            return [1.0] * self.num_layers
-        return [keep(gaps, (gaps.shape[1], self.size), self.dropout.units) for _ in self.each()]
+            below = layer.now(memories[-1], below) if len(memories) < self.num_layers else None
+            below = below if below is None or shown is None else below * shown[i]
+        return memories, gaps
 
     def _whole(self, batch: Batch, positions: Tensor) -> Tensor:
         """h inside every gap of whole streams and at its end, [B, L+1, Q+1, F]; inside, time runs along dimension 0."""
-        memories, gaps, shown = self._scan(batch)
+        shown = None
+        if self.dropout is not None:
+            mask = self.dropout.mask(self.num_layers, len(batch.types), self.size, dtype=self.dtype)
+            shown = mask.unbind(0)
+        memories, gaps = self._scan(batch, shown)
         ends = torch.cat([positions, torch.ones_like(positions[..., :1])], -1)
         elapsed = gaps[..., None] * (ends if ends.dim() == 1 else ends.transpose(0, 1))
         return self._units(memories, elapsed, shown).transpose(0, 1)

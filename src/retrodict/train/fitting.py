@@ -81,7 +81,8 @@ def fit(
     proposal), or with the epoch in which ``seconds`` since the call are over. ``batch_size`` streams make a step, by
     default 50, or fewer where streams are long and few. With a ``directory`` everything is kept there and ``resume``
     goes on with what it finds; without one nothing is left behind. Further ``options`` are the objective's: for a
-    proposal ``beta``, ``learn_from``, ``redraw``, ``fresh_masks``, ``draws`` (``train/divergence.py``). A model whose
+    proposal ``beta``, ``learn_from``, ``redraw``, ``fresh_masks``, ``draws`` (``train/divergence.py``), for a state
+    space ``dropout``, the share of units that is hidden in a step. A model whose
     maximum can be computed (``Hawkes`` with several scales) takes no epochs: ``solve`` of the model does it. Where
     nearly all training streams end exactly at an event, a model also learns when streams end (``models/end.py``), after
     all else. ``calendar=True`` gives a model of dated streams hours of the day and days of the week

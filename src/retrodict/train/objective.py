@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import hashlib
 from abc import ABC, abstractmethod
-from collections.abc import Hashable
+from collections.abc import Hashable, Iterator
+from contextlib import contextmanager
 from typing import Any, ClassVar
 
 import numpy as np
@@ -15,11 +16,13 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
+from retrodict.errors import ModelError
 from retrodict.events.batch import Batch, Packed, batches_by_length
 from retrodict.events.stream_set import StreamSet
 from retrodict.models.base import Model
 from retrodict.models.dropout import Dropout
 from retrodict.models.quadrature import GaussLegendre, Integral
+from retrodict.models.state_space import StateSpace
 
 
 class Objective(ABC):
@@ -80,7 +83,8 @@ class Objective(ABC):
 class Likelihood(Objective):
     """Maximise log p_model of complete streams (equation B.2).
 
-    Training integrates with a few quadrature nodes per gap, dev scores with more.
+    Training integrates with a few quadrature nodes per gap, dev scores with more. ``dropout`` is the share of a state
+    space's units that is hidden in a step (``models/dropout.py``).
     """
 
     def __init__(
@@ -90,14 +94,26 @@ class Likelihood(Objective):
         dev: StreamSet,
         integral: Integral | None = None,
         dev_integral: Integral | None = None,
-        dropout: Dropout | None = None,
+        dropout: float = 0.0,
     ) -> None:
+        _check_dropout(dropout, model)
         self.module = self.model = model
-        self.train, self.dev, self.dropout = train, dev, dropout
+        self.train, self.dev = train, dev
         self.integral = integral or GaussLegendre(4)
         # A calendar cuts gaps into short parts: half of the nodes are as exact there.
         self.dev_integral = dev_integral or GaussLegendre(16 if model.calendar is None else 8)
+        self.dropout, self._epoch_seed = dropout, 0
+        self._hiding: Dropout | None = None  # of this epoch
         self._packed: dict[tuple[bool, torch.device], Packed] = {}
+
+    def epoch_batches(self, batch_size: int, seed: int, epoch: int) -> list[NDArray[np.int64]]:
+        """Also begin the epoch's random numbers."""
+        self._epoch_seed, self._hiding = epoch_seed(seed, epoch), None
+        return super().epoch_batches(batch_size, seed, epoch)
+
+    def options(self) -> dict[str, Any]:
+        """The dropout, where there is any."""
+        return {"dropout": self.dropout} if self.dropout else {}
 
     def batch(self, index: NDArray[np.int64], epoch: int | None) -> Batch:
         """Complete streams, padded, in the model's precision."""
@@ -109,13 +125,34 @@ class Likelihood(Objective):
     def loss(self, batch: Batch, training: bool) -> tuple[Tensor, Tensor]:
         """-log p summed over streams."""
         integral = self.integral if training else self.dev_integral
-        self.model.dropout = self.dropout if training else None
-        loss = -self.model.batch_log_likelihood(batch, integral).sum()
-        self.model.dropout = None
+        with self._dropping(training):
+            loss = -self.model.batch_log_likelihood(batch, integral).sum()
         if training and self.model.calendar is not None:
             share = len(batch.durations) / max(len(self.train), 1)
             loss = loss + share * self.model.calendar.held_back()
         return loss, batch.mask.sum()
+
+    @contextmanager
+    def _dropping(self, training: bool) -> Iterator[None]:
+        """Inside, units are hidden if that was asked for and this is a step of training."""
+        if not (training and self.dropout and isinstance(self.model, StateSpace)):
+            yield
+            return
+        self._hiding = self._hiding or Dropout(self.dropout, self._epoch_seed, self.device)
+        self.model.dropout = self._hiding
+        try:
+            yield
+        finally:
+            self.model.dropout = None
+
+
+def _check_dropout(dropout: float, model: Model) -> None:
+    if not 0 <= dropout < 1:
+        raise ModelError(f"dropout must be at least 0 and below 1, but is {dropout}.")
+    if dropout and not isinstance(model, StateSpace):
+        raise ModelError(f"dropout is for rd.StateSpace, not {type(model).__name__}: leave dropout= out.")
+    if dropout and model.calendar is not None:
+        raise ModelError("dropout and a calendar do not go together yet: leave dropout= or calendar= out.")
 
 
 def add_streams(digest: hashlib.blake2b, streams: StreamSet, *names: str) -> None:
