@@ -1,6 +1,7 @@
 """Recipes of training side by side: dev chooses one for each line, and only that one is scored on test.
 
     python -m experiments.recipes --data ../shared/data --out runs/recipes --seconds 480 --workers 16
+    python -m experiments.recipes --lines "taxi, several layers" "taxi, one layer" --seconds 480 --workers 16
 
 Every recipe is fitted with three seeds, each fit in a process of its own, and keeps its best on dev when time is up.
 Nats per event by 16 nodes a panel, first event not scored. ``fits.json`` has all fits, ``table.md`` a row a recipe.
@@ -73,9 +74,24 @@ LINES: dict[str, tuple[str, dict[str, Recipe]]] = {
         {
             "2 layers of 32 units": Recipe(_SPACE, 32, 2, share=0.4),
             "3 layers of 32 units": Recipe(_SPACE, 32, 3, share=0.4),
+            "2 layers of 32 units, dropout .1": Recipe(_SPACE, 32, 2, share=0.6, how={"dropout": 0.1}),
+            "2 layers of 32 units, dropout .2": Recipe(_SPACE, 32, 2, share=0.6, how={"dropout": 0.2}),
+            "2 layers of 64 units, dropout .2": Recipe(_SPACE, 64, 2, share=0.6, how={"dropout": 0.2}),
+            "3 layers of 32 units, dropout .1": Recipe(_SPACE, 32, 3, share=0.6, how={"dropout": 0.1}),
         },
     ),
-    "taxi, one layer": ("taxi", {"32 units": Recipe(_SPACE, 32, share=0.25)}),
+    "taxi, one layer": (
+        "taxi",
+        {
+            "32 units": Recipe(_SPACE, 32, share=0.25),
+            "16 units": Recipe(_SPACE, 16, share=0.25),
+            "32 units, dropout .1": Recipe(_SPACE, 32, share=0.35, how={"dropout": 0.1}),
+        },
+    ),
+    "paper's taxi, several layers": (
+        "paper",
+        {"2 layers of 64 units, dropout .2": Recipe(_SPACE, 64, 2, share=0.6, how={"dropout": 0.2})},
+    ),
 }
 
 
@@ -102,7 +118,7 @@ def fit_one(data: Path, folder: Path, line: str, recipe: str, seed: int, seconds
     (folder / "fit.json").write_text(json.dumps(about))
 
 
-def fit_all(data: Path, out: Path, end: float, workers: int) -> list[dict[str, Any]]:
+def fit_all(lines: list[str], data: Path, out: Path, end: float, workers: int) -> list[dict[str, Any]]:
     """All fits, so many at a time, until ``end`` of the clock; those that failed or had no time are left out."""
 
     def fit(job: tuple[str, str, int, float]) -> None:
@@ -125,17 +141,18 @@ def fit_all(data: Path, out: Path, end: float, workers: int) -> list[dict[str, A
 
     done: list[dict[str, Any]] = []
     began = time.time()
-    jobs = [(line, name, s, made.share) for line in LINES for name, made in LINES[line][1].items() for s in SEEDS]
+    jobs = [(line, name, s, made.share) for line in lines for name, made in LINES[line][1].items() for s in SEEDS]
     with ThreadPoolExecutor(workers) as pool:
         list(pool.map(fit, jobs))
     return done
 
 
-def tabulate(data: Path, fits: list[dict[str, Any]]) -> list[str]:
+def tabulate(lines: list[str], data: Path, fits: list[dict[str, Any]]) -> list[str]:
     """A row a recipe: mean and standard deviation over seeds, on test of the best on dev alone."""
     names = ("line", "recipe", "seeds", "training", "dev", "test", "epochs", "ended by time")
     rows = [f"| {' | '.join(names)} |", "|---" * len(names) + "|"]
-    for line, (name, recipes) in LINES.items():
+    for line in lines:
+        name, recipes = LINES[line]
         by = {recipe: [fit for fit in fits if (fit["line"], fit["recipe"]) == (line, recipe)] for recipe in recipes}
         by = {recipe: some for recipe, some in by.items() if some}
         best = max(by, key=lambda recipe: (len(by[recipe]), np.mean([fit["dev"] for fit in by[recipe]])), default=None)
@@ -174,6 +191,7 @@ def main() -> None:
     parser.add_argument("--out", type=Path, default=Path("runs/recipes"))
     parser.add_argument("--seconds", type=float, default=480.0)
     parser.add_argument("--workers", type=int, default=os.cpu_count())
+    parser.add_argument("--lines", nargs="+", choices=LINES, default=list(LINES))
     parser.add_argument("--one", nargs=5)
     given = parser.parse_args()
     if given.one:
@@ -182,8 +200,8 @@ def main() -> None:
         return
     _be_quiet()
     given.out.mkdir(parents=True, exist_ok=True)
-    fits = fit_all(given.data, given.out, time.time() + given.seconds - _AFTER, given.workers)
-    rows = tabulate(given.data, fits)
+    fits = fit_all(given.lines, given.data, given.out, time.time() + given.seconds - _AFTER, given.workers)
+    rows = tabulate(given.lines, given.data, fits)
     (given.out / "fits.json").write_text(json.dumps(fits, indent=1))
     (given.out / "table.md").write_text("\n".join(rows) + "\n")
     print("\n".join(rows))
