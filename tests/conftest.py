@@ -165,6 +165,7 @@ EXAMPLES: dict[str, Callable[[], Model]] = {  # a small float64 model of each ki
     "state_space_layers": lambda: random_state_space(layers=2),
 }
 KINDS = tuple(EXAMPLES)
+REFERENCE_ONLY = ("nonlinear_hawkes", "state_space_layers")  # which no engine takes but torch
 
 
 def example_model(kind: str) -> Model:

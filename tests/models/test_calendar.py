@@ -112,7 +112,7 @@ def test_the_likelihood_is_that_of_intensities_times_factors(kind):
     assert model.calendar.weights.grad.abs().sum() > 0
 
 
-@pytest.mark.parametrize("kind", ["poisson", "hawkes", "neural_hawkes"])
+@pytest.mark.parametrize("kind", KINDS)
 def test_simulated_events_are_exponential_on_the_model_s_own_scale(kind):
     model = a_seasonal_model(kind)
     streams = rd.simulate(model, 150, end=20.0, seed=3, start=NIGHT)
