@@ -115,9 +115,9 @@ def test_the_likelihood_is_that_of_intensities_times_factors(kind):
 @pytest.mark.parametrize("kind", KINDS)
 def test_simulated_events_are_exponential_on_the_model_s_own_scale(kind):
     model = a_seasonal_model(kind)
-    streams = rd.simulate(model, 150, end=20.0, seed=3, start=NIGHT)
+    streams = rd.simulate(model, 300, end=20.0, seed=3, start=NIGHT)
     found = goodness(model, streams)
-    assert len(found.gaps) > 3000
+    assert len(found.gaps) > 6000
     assert stats.kstest(found.gaps, "expon").pvalue > 1e-3
     flat = copy.deepcopy(model)
     flat.calendar = None
