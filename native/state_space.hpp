@@ -30,9 +30,9 @@ struct StateSpaceWeights {
     // decays [R], biases [U], gate [inputs, R U] after the sigmoid, jump [inputs, R U], offsets [K].
     StateSpaceWeights(ScaledSoftplus softplus, Readout out, Product units, const float* decays, int speeds,
                       const float* biases, int size, const float* gate, const float* jump, const float* offsets)
-        : rates(std::move(softplus)), readout(std::move(out)), signs(by_sign(readout, padded(size))), past(std::move(units)), U(size), Up(padded(size)),
-          R(speeds), Rp(padded(speeds)), decay(Rp), bias(Up), offset(readout.Kp), gates(table(readout.K)),
-          jumps(table(readout.K)), slack(readout.Kp) {
+        : rates(std::move(softplus)), readout(std::move(out)), signs(by_sign(readout, padded(size))),
+          past(std::move(units)), U(size), Up(padded(size)), R(speeds), Rp(padded(speeds)), decay(Rp), bias(Up),
+          offset(readout.Kp), gates(table(readout.K)), jumps(table(readout.K)), slack(readout.Kp) {
         int moving = 0;
         for (int r = 0; r < Rp; r++) decay[r] = r < R ? decays[r] : 0.0f;
         for (int r = 0; r < R; r++)
@@ -116,7 +116,8 @@ public:
         }
         const float *mean = left_.data(), *apart = later_.data(), *own = memory(row);
         for (int u = 0; u < Up_; u += W) {
-            vec middle = load(w_.bias.data() + u), reach = (magnitude(middle) + 1.0f) * (64 * std::numeric_limits<float>::epsilon());
+            vec middle = load(w_.bias.data() + u);
+            vec reach = (magnitude(middle) + 1.0f) * (64 * std::numeric_limits<float>::epsilon());
 #pragma GCC unroll 4
             for (int r = 0; r < R_; r++) {
                 const vec x_r = load(own + r * Up_ + u);

@@ -155,9 +155,9 @@ private:
     const Settings& settings_;
     bool changes_;  // whether rho changes within streams
     int M_, Kp_, units_, alive_ = 0;
-    Buffer<Real> rho_, ones_;     // now; 1 for all types
-    Buffer<Real> node_weights_;
-    Buffer<Real> season_;      // its factors now
+    Buffer<Real> rho_, ones_;    // now; 1 for all types
+    Buffer<Real> node_weights_;  // those of settings_.nodes
+    Buffer<Real> season_;        // its factors now
     Buffer<Real> x_, rates_, ahead_, points_;
     Buffer<float> low_, high_, sums_, scratch_;
     Past pasts_[kChunk], end_past_;
@@ -531,7 +531,10 @@ private:
     // weigh by p / q there; rho is in both.
     Step take(Row& row, double at) {
         Real* proposal = rates_.data() + Kp_;
-        if (!changes_) process_.activate(future_ ? ahead_.data() : x(kCandidate), proposal), scale(proposal, rho_.data(), Kp_);
+        if (!changes_) {
+            process_.activate(future_ ? ahead_.data() : x(kCandidate), proposal);
+            scale(proposal, rho_.data(), Kp_);
+        }
         const int type = type_at(proposal, row.draws.next() * total(proposal, Kp_));
         if (future_) row.log_weight += process_.log_rate(type, x(kCandidate)[type]) - process_.log_rate(type, ahead_[type]);
         return {true, at, type, kCandidate};
