@@ -24,7 +24,7 @@ import hashlib
 import json
 import os
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, ClassVar, NamedTuple, Self
@@ -231,9 +231,14 @@ class Model(nn.Module, ABC):
 
     def digest(self) -> str:
         """A name that no other model has: from its kind, its types and its weights."""
+        return self.digest_later()()
+
+    def digest_later(self) -> Callable[[], str]:
+        """The digest of the model as it is now, worked out when it is called, which needs no GPU any more."""
         known = [] if self.calendar is None else [self.calendar.config()]
         about = json.dumps([self.kind, self.types, self.time_unit, *known])
-        return hashlib.blake2b((about + weights_digest(self.state_dict())).encode(), digest_size=8).hexdigest()
+        weights = {name: value.detach().cpu() for name, value in self.state_dict().items()}
+        return lambda: hashlib.blake2b((about + weights_digest(weights)).encode(), digest_size=8).hexdigest()
 
     def adapt(self, streams: StreamSet) -> None:
         """Set what follows directly from training data: type names, time unit, start atom."""

@@ -29,7 +29,8 @@ def weights_digest(weights: Mapping[str, Tensor]) -> str:
     """A name that no other weights have."""
     hash = hashlib.blake2b(digest_size=8)
     for name, value in sorted(weights.items()):
-        hash.update(name.encode() + value.detach().cpu().numpy().tobytes())
+        hash.update(name.encode())
+        hash.update(value.detach().cpu().contiguous().numpy())
     return hash.hexdigest()
 
 

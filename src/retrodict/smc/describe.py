@@ -13,11 +13,13 @@ from retrodict.missingness.words import in_words
 from retrodict.proposals.base import Proposal
 
 
-def describe_run(proposal: Proposal, engine: str, seed: int, resample: str | None) -> dict[str, Any]:
-    """Model, mechanism, proposal, engine, seed and versions; what the model knows of ends and hours."""
+def describe_run(
+    proposal: Proposal, engine: str, seed: int, resample: str | None, digest: str | None = None
+) -> dict[str, Any]:
+    """Model (by its ``digest``, where it is known), mechanism, proposal, engine, seed, versions; what is known of ends, hours."""
     model = proposal.model
     return {
-        "model": f"{model.kind}, {model.digest()[:16]}",
+        "model": f"{model.kind}, {(digest or model.digest())[:16]}",
         **({} if model.end_atom is None else {"ends": "learned"}),
         **({} if model.calendar is None else {"calendar": model.calendar.in_words()}),
         "missing": in_words(proposal.missingness),

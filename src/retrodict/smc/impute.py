@@ -112,6 +112,7 @@ def impute(
     groups = batches_by_length(observed.lengths, max(1, rows // particles)) or [np.zeros(0, dtype=np.int64)]
     packed, done = Packed(observed, model.device), 0
     with Tracing(observed, islands) as tracing:
+        digest = tracing.beside(model.digest_later())
         for index in groups:
             settled, own_keys = settle(packed.batch(index, model.dtype), keys[index].to(model.device), islands)
             run = chosen.run(settled, proposal, own_keys, options)
@@ -120,7 +121,7 @@ def impute(
             if progress is not None:
                 progress(done)
     posterior = Posterior.later(observed, tracing, tracing.log_evidence, model)
-    posterior.about = describe_run(proposal, chosen.name, seed, resample)
+    posterior.about = describe_run(proposal, chosen.name, seed, resample, digest.result())
     if not posterior.is_possible.all():
         conflict = first_conflict(proposal.missingness, observed)
         posterior.about |= {} if conflict is None else {"conflict": conflict}

@@ -7,6 +7,7 @@ hide behind: it waits until somebody asks for the ensembles. One draw of the fir
 from __future__ import annotations
 
 import threading
+from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import TYPE_CHECKING, NamedTuple, Self
 
@@ -68,6 +69,10 @@ class Tracing:
 
     def __exit__(self, *error: object) -> None:
         self._pool.shutdown(cancel_futures=error[0] is not None)
+
+    def beside(self, work: Callable[[], str]) -> Future[str]:
+        """Do what does not depend on the engine while it runs."""
+        return self._pool.submit(work)
 
     def add(self, index: NDArray[np.int64], result: Result, keys: Tensor, is_last: bool) -> None:
         """What an engine drew for the streams at ``index`` [B], with ``keys`` [B I]."""
