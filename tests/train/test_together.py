@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import csv
 import os
+import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 from typing import Any
 
@@ -210,3 +212,31 @@ def test_the_command(data, tmp_path):
         assert done.returncode == 0, done.stderr
         assert done.stdout.count("smoother for") == 1
     assert len(history(tmp_path / "model")) == 2
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="signals of POSIX")
+@pytest.mark.parametrize("how", ["SIGTERM", "SIGKILL"])
+def test_an_interrupt_ends_all_processes(data, tmp_path, how):
+    """Asked to end, the leader says what is kept; whatever it dies of, nobody is left."""
+    rd.write_events(data[0], tmp_path / "train.csv")
+    command = ["fit", "train.csv", "--end", "10", "--model", "neural-hawkes", "--model-only", "-o", "model"]
+    process = subprocess.Popen(
+        [sys.executable, "-m", "retrodict", *command, "--devices", "2"],
+        cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True,
+    )  # fmt: skip
+    metrics = tmp_path / "model" / "metrics.csv"
+    while process.poll() is None and not (metrics.exists() and metrics.read_text().count("\n") > 2):
+        time.sleep(0.1)
+    os.kill(process.pid, getattr(signal, how))
+    _, said = process.communicate(timeout=60)
+    if how == "SIGTERM":
+        assert process.returncode == 130
+        assert "whole epochs: run the same command again to go on" in said
+    until = time.monotonic() + 30
+    while time.monotonic() < until:
+        try:
+            os.killpg(process.pid, 0)
+        except ProcessLookupError:
+            return
+        time.sleep(0.1)
+    pytest.fail("a process is left")

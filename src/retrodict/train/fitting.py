@@ -46,7 +46,7 @@ from retrodict.train.module import Settings, TrainingModule
 from retrodict.train.objective import Likelihood, Objective, dev_loss
 from retrodict.train.progress import EpochProgress
 from retrodict.train.run import Run
-from retrodict.train.together import Team, gather, team, trains_together
+from retrodict.train.together import PlainSigterm, Team, gather, team, trains_together
 
 MOST_EPOCHS = {"model": 2000, "proposal": 200}  # by default
 _MUCH = 2 << 30  # bytes of memory worth a word beforehand
@@ -248,6 +248,7 @@ class _Epochs:
             callbacks.append(_Deadline(end))
         how: dict[str, Any] = {"devices": 1}
         if others is not None:
+            callbacks.append(PlainSigterm())
             how = {"devices": others.devices, "num_nodes": others.num_nodes, "strategy": others.strategy()}
         with _quiet():
             trainer = pl.Trainer(

@@ -18,6 +18,7 @@ import os
 import pickle
 import signal
 import sys
+import threading
 import time
 import warnings
 from collections.abc import Callable, Iterator
@@ -26,6 +27,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any, ParamSpec, TypeVar, cast
 
+import pytorch_lightning as pl
 import torch
 import torch.distributed as dist
 from pytorch_lightning.plugins.environments import LightningEnvironment
@@ -270,6 +272,19 @@ class Team:
             if self._store.check(["failed"]):
                 return self._store.get("failed").decode()
         return None
+
+
+class PlainSigterm(pl.Callback):
+    """SIGTERM does what it did before: Lightning would first tell processes that are not listening, and wait."""
+
+    def __init__(self) -> None:
+        self.here = threading.current_thread() is threading.main_thread()
+        self.handler = signal.getsignal(signal.SIGTERM) if self.here else None
+
+    def on_train_start(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
+        """Lightning has put its own handler there by now."""
+        if self.here:
+            signal.signal(signal.SIGTERM, self.handler)
 
 
 class _Environment(LightningEnvironment):
