@@ -17,7 +17,6 @@ import multiprocessing
 import os
 import pickle
 import signal
-import sys
 import threading
 import time
 import warnings
@@ -324,7 +323,8 @@ def _follow(rank: int, size: int, port: int, threads: int) -> None:
         store.set(f"here {rank}", "")
         made._join()
         made.follow()
+        dist.destroy_process_group()  # whose threads would not survive the end of Python
     except Exception as error:
         with suppress(RuntimeError):
             store.set("failed", f"{type(error).__name__}: {error}"[:1000])
-        sys.exit(1)
+        os._exit(1)
