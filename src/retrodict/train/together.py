@@ -66,9 +66,10 @@ def trains_together(work: Callable[P, T]) -> Callable[P, T]:
             if team.rank == 0:
                 return team.lead(lambda: work(*args, **options))
             result = team.follow()
-            if args and isinstance(args[0], Model | Proposal):  # what is given is fitted in place
-                vars(args[0]).update(vars(result))
-                return cast("T", args[0])
+            given = args[0] if args else options.get("model")
+            if isinstance(given, Model | Proposal):  # what is given is fitted in place
+                vars(given).update(vars(result))
+                result = given
             return cast("T", result)
 
     return run
