@@ -80,6 +80,7 @@ SLOW = (
     "tests/train/test_divergence.py",
     "tests/train/test_fit.py",
     "tests/train/test_incomplete.py",
+    "tests/train/test_together.py",
 )
 
 # Tests of signals, pipes, links, permissions and limits of processes as POSIX has them.

@@ -23,6 +23,7 @@ from typer.testing import CliRunner
 
 from retrodict.cli import app
 from retrodict.errors import RetrodictError
+from retrodict.serve.run import open_socket
 from tests.serve.serving import STREAMS
 
 ASKED = json.dumps({"streams": STREAMS, "missing": "in=0.5", "particles": 50}).encode()
@@ -159,6 +160,13 @@ def test_clients_that_leave_do_no_harm(server):
         with server.connect() as client:
             client.sendall(rubbish)
     assert server.ask("/v1/impute", ASKED)[0] == 200
+
+
+def test_no_part_of_an_answer_waits_for_the_one_before_to_be_acknowledged():
+    with open_socket("127.0.0.1", 0) as listening, socket.create_connection(listening.getsockname()):
+        accepted, _ = listening.accept()
+        with accepted:
+            assert accepted.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY)
 
 
 def test_what_cannot_be_served_is_said(folders, tmp_path, monkeypatch):

@@ -12,7 +12,7 @@ from retrodict.cli import fit_jobs as jobs
 from retrodict.cli.check import on_dev
 from retrodict.cli.clock import Clock
 from retrodict.cli.fit_auto import fit_auto_model
-from retrodict.cli.training import Dev, From, Hidden, LearnFrom, Mixing, Output, Scales, Training
+from retrodict.cli.training import Dev, Devices, From, Hidden, LearnFrom, Mixing, Nodes, Output, Scales, Training
 from retrodict.errors import ModelError
 from retrodict.events.atomic import check_folder
 from retrodict.events.lock import lock_folder
@@ -20,6 +20,7 @@ from retrodict.missingness.anything import Anything
 from retrodict.missingness.spec import parse_missing
 from retrodict.models import MODELS, Hawkes, Model, NeuralHawkes
 from retrodict.proposals import Proposal
+from retrodict.train.together import trains_together
 
 AUTO = "auto"
 _KINDS = {kind: kind.replace("_", "-") for kind in reversed(MODELS)}
@@ -38,6 +39,7 @@ Alone = Annotated[bool, typer.Option("--model-only", help=_ALONE, rich_help_pane
 Missing = Annotated[list[str] | None, typer.Option("--missing", "-m", help=_MISSING, rich_help_panel="Smoother")]
 
 
+@trains_together
 def fit(
     file: common.File,
     output: Output,
@@ -50,6 +52,8 @@ def fit(
     mixing: Mixing = None,
     learn_from: From = LearnFrom("model"),  # noqa: B008
     model_only: Alone = False,
+    devices: Devices = 1,
+    num_nodes: Nodes = 1,
     *,
     training: Training,
     columns: common.Columns,
@@ -79,7 +83,7 @@ def fit(
     for option, given in asked.items():
         if given and model_only:
             raise ModelError(f"{option} is for the smoother: leave out one of {option} and --model-only.")
-    training.check()
+    training.check(devices)
     kind = model.name
     if kind == AUTO and (hidden is not None or scales is not None):
         kind = Hawkes.kind if hidden is None else NeuralHawkes.kind
@@ -101,15 +105,16 @@ def fit(
     with lock_folder(output), jobs.going_on() as stages:
         clock = Clock(training["seconds"])
         clock.announce(quick=kind == AUTO)
+        together = {"devices": devices, "num_nodes": num_nodes}
         stages.append(output)
-        own = training | clock.share(1 if smoother is None else 2) | {"calendar": calendar}
+        own = training | clock.share(1 if smoother is None else 2) | together | {"calendar": calendar}
         if kind == AUTO:
             fitted = fit_auto_model((train, dev_streams), output, own)
         else:
             fitted = jobs.fit_model(make, (train, dev_streams), output, own)
         trained: Model | Proposal = fitted
         if smoother is not None:
-            own = training | clock.share(1) | {"learning_rate": None}
+            own = training | clock.share(1) | together | {"learning_rate": None}
             trained = jobs.fit_smoother(fitted, smoother, (train, dev_streams), output, own, stages)
         jobs.warn_of_stale(output, fitted)
         how = {"seed": training["seed"], "device": training["device"], "left": clock.left()}

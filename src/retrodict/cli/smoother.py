@@ -11,11 +11,12 @@ from retrodict.cli import common
 from retrodict.cli import fit_jobs as jobs
 from retrodict.cli.check import on_dev
 from retrodict.cli.clock import Clock
-from retrodict.cli.training import Dev, From, LearnFrom, Mixing, Training
+from retrodict.cli.training import Dev, Devices, From, LearnFrom, Mixing, Nodes, Training
 from retrodict.events.atomic import check_folder
 from retrodict.events.lock import lock_folder
 from retrodict.missingness.anything import Anything
 from retrodict.missingness.spec import parse_missing
+from retrodict.train.together import trains_together
 
 _MISSING = "What goes missing: NAME=RATE, PATTERN=RATE, RATE or a YAML file; may be repeated. By default anything."
 Missing = Annotated[list[str] | None, typer.Option("--missing", "-m", help=_MISSING)]
@@ -23,6 +24,7 @@ _NAME = "What to call it; by default as --missing says. 'impute --smoother' take
 Name = Annotated[str | None, typer.Option(help=_NAME, rich_help_panel="Smoother")]
 
 
+@trains_together
 def smoother(
     model: common.Folder,
     file: common.File,
@@ -31,6 +33,8 @@ def smoother(
     name: Name = None,
     mixing: Mixing = None,
     learn_from: From = LearnFrom("model"),  # noqa: B008
+    devices: Devices = 1,
+    num_nodes: Nodes = 1,
     *,
     training: Training,
     columns: common.Columns,
@@ -49,7 +53,7 @@ def smoother(
     from retrodict.models.model_folder import load_model
     from retrodict.proposals.smoothers import type_names
 
-    training.check()
+    training.check(devices)
     fitted = load_model(model)
     check_folder(model)
     names = type_names(fitted)
@@ -61,5 +65,6 @@ def smoother(
     with lock_folder(model), jobs.going_on() as stages:
         clock = Clock(training["seconds"])
         clock.announce()
-        trained = jobs.fit_smoother(fitted, job, streams, model, training | clock.share(1), stages)
+        own = training | clock.share(1) | {"devices": devices, "num_nodes": num_nodes}
+        trained = jobs.fit_smoother(fitted, job, streams, model, own, stages)
         on_dev(trained, stages[-1], streams, seed=training["seed"], device=training["device"], left=clock.left())

@@ -36,6 +36,12 @@ def _option(kind: Any, default: Any, help: str, *names: str, **more: Any) -> tup
     return Annotated[kind, typer.Option(*names, help=help, rich_help_panel=_TRAINING, **more)], default
 
 
+_DEVICES = "Processes that train together, each on a GPU or on cores of its own."
+Devices = Annotated[int, typer.Option(help=_DEVICES, min=1, rich_help_panel=_TRAINING)]
+_NODES = "Machines, with so many devices each; torchrun starts the command on all of them."
+Nodes = Annotated[int, typer.Option("--nodes", help=_NODES, min=1, rich_help_panel=_TRAINING)]
+
+
 class Training(common.Options):
     """How to train, by the names that ``rd.fit`` has for it."""
 
@@ -57,10 +63,10 @@ class Training(common.Options):
         "seed": _option(int, 0, "Same seed, same result.", min=0),
     }
 
-    def check(self) -> None:
+    def check(self, devices: int = 1) -> None:
         """Refuse what cannot be, before anything is read."""
         from retrodict.models.device import find_device
 
         for name in ("seconds", "learning_rate"):
             common.refuse_unless_positive(self[name], "--" + name.replace("_", "-"))
-        find_device(self["device"])
+        find_device(self["device"], devices)

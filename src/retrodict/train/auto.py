@@ -38,6 +38,7 @@ from retrodict.models.end import is_to_learn
 from retrodict.models.model_folder import load_model
 from retrodict.train.fitting import check_data, fit, folder_of_run
 from retrodict.train.objective import Likelihood
+from retrodict.train.together import trains_together
 
 TRIAL = 20.0  # seconds of a trial, where no time is given; else all trials have half of it
 CANDIDATES, SCORES = "candidates", "auto.json"
@@ -76,6 +77,7 @@ def candidates(train: StreamSet, calendar: bool | None = None) -> list[Candidate
     return sorted(found, key=lambda one: one.slow)
 
 
+@trains_together
 def fit_auto(
     train: StreamSet,
     dev: StreamSet | None = None,
@@ -86,6 +88,8 @@ def fit_auto(
     resume: bool = True,
     calendar: bool | None = None,
     say: Callable[[Score], None] | None = None,
+    devices: int = 1,
+    num_nodes: int = 1,
     **settings: Any,
 ) -> Model:
     """The best model of complete ``train`` streams on ``dev``, of Poisson, Hawkes, state-space and neural Hawkes.
@@ -103,7 +107,8 @@ def fit_auto(
         if (folder / "run.json").exists() and not (folder / SCORES).exists() and resume:
             raise ModelError(f"{folder} holds a fit of one model. Choose another folder, or start anew (resume=False).")
         scores = _Scores(folder, train, dev, {**settings, "seed": seed, "calendar": calendar}, resume)
-        race = _Race(folder, (train, dev, fair), scores, {**settings, "seed": seed, "resume": resume}, say)
+        settings |= {"seed": seed, "resume": resume, "devices": devices, "num_nodes": num_nodes}
+        race = _Race(folder, (train, dev, fair), scores, settings, say)
         all_of_them = candidates(train, calendar)
         for one in (one for one in all_of_them if not one.slow):
             race.run(one, None)

@@ -21,7 +21,10 @@ from retrodict.events.plain import parse_json
 
 
 class SafetensorsCheckpoints(CheckpointIO):
-    """Saves and loads Lightning's checkpoint dictionaries without pickle."""
+    """Saves and loads Lightning's checkpoint dictionaries without pickle; one that was loaded is not read again."""
+
+    def __init__(self, loaded: dict[str, Any] | None = None) -> None:
+        self.loaded = loaded
 
     def save_checkpoint(self, checkpoint: dict[str, Any], path: Any, storage_options: Any = None) -> None:
         """Write the checkpoint atomically."""
@@ -32,6 +35,8 @@ class SafetensorsCheckpoints(CheckpointIO):
 
     def load_checkpoint(self, path: Any, map_location: Any = None, weights_only: bool | None = None) -> dict[str, Any]:
         """Read a checkpoint; tensors arrive on the CPU and Lightning moves them."""
+        if self.loaded is not None:
+            return self.loaded
         try:
             with safe_open(path, framework="pt") as file:
                 tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118

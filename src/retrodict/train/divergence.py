@@ -176,5 +176,6 @@ class Divergence(Objective):
             prior = isinstance(self._on_dev.missingness, Anything)  # it has too many breaks to cut each gap at
             return Stratified(16, torch.Generator(self.device).manual_seed(_DEV_MASK)) if prior else GaussLegendre()
         if self._points is None or self._points.device != self.device:
-            self._points = torch.Generator(self.device).manual_seed(epoch_seed(self.seed, self._epoch) + _POINTS)
+            number = epoch_seed(self.seed, self._epoch) + _POINTS * (1 + self.process)
+            self._points = torch.Generator(self.device).manual_seed(number)
         return Stratified(2, self._points)

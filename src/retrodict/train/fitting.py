@@ -17,7 +17,7 @@ import tempfile
 import time
 import warnings
 from collections.abc import Callable, Iterator
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, cast
 
@@ -43,15 +43,17 @@ from retrodict.proposals.proposal_folder import load_proposal
 from retrodict.train.checkpoint import SafetensorsCheckpoints
 from retrodict.train.divergence import Divergence
 from retrodict.train.module import Settings, TrainingModule
-from retrodict.train.objective import Likelihood, Objective, mean_loss
+from retrodict.train.objective import Likelihood, Objective, dev_loss
 from retrodict.train.progress import EpochProgress
 from retrodict.train.run import Run
+from retrodict.train.together import PlainSigterm, Team, gather, team, trains_together
 
 MOST_EPOCHS = {"model": 2000, "proposal": 200}  # by default
 _MUCH = 2 << 30  # bytes of memory worth a word beforehand
 _BATCH, _STEPS, _EVENTS = 50, 20, 1000  # streams a step; steps an epoch and events a step that are enough
 
 
+@trains_together
 def fit(
     model: Model | Proposal | type[Model] | Callable[[StreamSet], Model],
     train: StreamSet,
@@ -71,6 +73,8 @@ def fit(
     progress: bool = True,
     calendar: bool | None = None,
     covariates: Any = None,
+    devices: int = 1,
+    num_nodes: int = 1,
     **options: Any,
 ) -> Any:
     """Fit a model, or a smoothing proposal, to complete ``train`` streams and return it at its best on ``dev``.
@@ -87,14 +91,15 @@ def fit(
     nearly all training streams end exactly at an event, a model also learns when streams end (``models/end.py``), after
     all else. ``calendar=True`` gives a model of dated streams hours of the day and days of the week
     (``models/calendar.py``) if that helps a Poisson process on dev, and ``calendar=False`` none. ``covariates`` is a
-    table of dates and what is known in advance to hold from then on.
+    table of dates and what is known in advance to hold from then on. ``devices`` processes, each on a GPU or on cores
+    of its own, share every step; with ``num_nodes`` machines so many on each (``train/together.py``).
     """
     began = time.perf_counter()
     check_settings(epochs=epochs, batch_size=batch_size, patience=patience)
     check_training(learning_rate, seconds)
     if not (isinstance(train, StreamSet) and (dev is None or isinstance(dev, StreamSet))):
         raise ModelError("train and dev must be stream sets: build them with rd.StreamSet or rd.read_events.")
-    find_device(device)
+    find_device(device, devices)
     if not isinstance(model, Proposal):  # its model was fitted to such streams before
         warn_of(train, skip=("ends", "same number") if is_to_learn(train) else ())
     train, dev = check_data(train, dev, seed)
@@ -106,7 +111,7 @@ def fit(
         fitted.end_atom = None  # it is fitted last, by itself
         learned = give_calendar(fitted, train, fitted.matched(dev), calendar, covariates)
     capped, epochs = epochs is None, epochs or MOST_EPOCHS["proposal" if isinstance(fitted, Proposal) else "model"]
-    batch_size = batch_size or streams_a_step(train)
+    batch_size = batch_size or streams_a_step(train, devices * num_nodes)
     _ask_memory(fitted.model if isinstance(fitted, Proposal) else fitted, train, batch_size)
     rate = fitted.learning_rate if learning_rate is None else learning_rate
     settings = Settings(batch_size, rate, patience, seed, weight_decay, averaging)
@@ -120,7 +125,7 @@ def fit(
         about = {"kind": fitted.kind, "config": rounded(fitted.config()), **_given(fitted), **rounded(learned)}
         run = Run(folder, objective, settings, about)
         if resume and run.is_finished(epochs):
-            warnings.warn(f"{folder}: this fit had finished; its model was loaded", DataNotice, stacklevel=2)
+            warnings.warn(f"{folder}: this fit had finished; its model was loaded", DataNotice, stacklevel=3)
             if isinstance(fitted, Proposal):
                 _become(fitted, load_proposal(folder, missing=fitted.missingness))
             else:
@@ -130,13 +135,12 @@ def fit(
         if not converged:
             left = None if seconds is None else max(seconds - (time.perf_counter() - began), 1e-3)
             how: dict[str, Any] = {"seconds": left, "resume": resume, "device": device, "progress": progress}
-            with fitted.in_training(train) if isinstance(fitted, Model) else contextlib.nullcontext():
-                fitting = train_objective(objective, settings, run, epochs=epochs, **how)
+            fitting = train_objective(objective, settings, run, epochs=epochs, **how)
             done, converged = len(fitting.history), fitting.is_done()
             if capped and done >= epochs and not converged:
                 remedy = f"give epochs={2 * epochs} and the same directory to go on"
                 warnings.warn(
-                    f"training ended after {epochs:,} epochs while dev improved: {remedy}", DataNotice, stacklevel=2
+                    f"training ended after {epochs:,} epochs while dev improved: {remedy}", DataNotice, stacklevel=3
                 )
         if isinstance(fitted, Model):
             fitted.training_record |= learned | learn_end(fitted, train, objective.dev)
@@ -145,7 +149,7 @@ def fit(
             run.finish(done, stopped_early=converged)
     if isinstance(fitted, Model):
         for found in surprises(fitted, fitted.matched(dev)[:200]):
-            warnings.warn(str(found), SuspicionNotice, stacklevel=2)
+            warnings.warn(str(found), SuspicionNotice, stacklevel=3)
     return fitted
 
 
@@ -168,8 +172,9 @@ def solve(model: Model, objective: Objective, run: Run, resume: bool, batch_size
     if how is None:
         return False
     run.begin(resume)
+    loss, events = dev_loss(objective, batch_size)
     model.training_record = {
-        "dev_log_likelihood_per_event": -mean_loss(objective, batch_size),
+        "dev_log_likelihood_per_event": -loss / max(events, 1.0),
         "train_streams": len(objective.train),
         "train_events": objective.train.num_events,
         "seconds": round(time.perf_counter() - began, 1),
@@ -189,36 +194,85 @@ def train_objective(
     device: str = "auto",
     progress: bool = True,
 ) -> TrainingModule:
-    """Train whatever the objective holds, in place, ending with its best weights; the run keeps the files."""
-    module = objective.module
+    """Train whatever the objective holds, in place, ending with its best weights; the run keeps the files.
+
+    The other processes of a team get all of it, and train along.
+    """
+    began, module, others = time.perf_counter(), objective.module, team()
+    end = None if seconds is None else began + seconds
     home = next(module.parameters()).device
-    checkpoint = run.begin(resume)
-    fitting = TrainingModule(objective, settings)
-    callbacks: list[pl.Callback] = []
-    if progress:
-        callbacks.append(EpochProgress(epochs, seconds))
-    if seconds is not None:
-        callbacks.append(_Deadline(seconds))
-    began = time.perf_counter()
-    with _quiet():
-        trainer = pl.Trainer(
-            max_epochs=epochs,
-            accelerator="gpu" if find_device(device) == "cuda" else "cpu",
-            devices=1,
-            callbacks=[*callbacks, run.callback()],
-            logger=False,
-            plugins=[SafetensorsCheckpoints()],
-            reload_dataloaders_every_n_epochs=1,
-            num_sanity_val_steps=0,
-            enable_progress_bar=False,
-            enable_model_summary=False,
-        )
+    last = run.begin(resume)
+    checkpoint = None if last is None else SafetensorsCheckpoints().load_checkpoint(last)
+    job = _Epochs(objective, settings, run, epochs, seconds is not None, device, checkpoint)
+    packed = None if others is None else others.pack(job)
+    with job.in_training():
+        fitting = TrainingModule(objective, settings)
         if checkpoint is not None:
-            fitting.on_load_checkpoint(SafetensorsCheckpoints().load_checkpoint(checkpoint))
+            fitting.on_load_checkpoint(checkpoint)
         if not fitting.is_done():
-            _run_trainer(trainer, fitting, checkpoint)
+            callbacks: list[pl.Callback] = [EpochProgress(epochs, seconds)] if progress else []
+            with contextlib.nullcontext() if others is None or packed is None else others.at_work(packed):
+                job.run(fitting, callbacks, end, others)
+        _take_best(fitting, run.best, home)
+    if isinstance(module, Model | Proposal):
+        module.training_record = _record(fitting, epochs, time.perf_counter() - began)
+    return fitting
+
+
+@dataclass(frozen=True)
+class _Epochs:
+    """Epochs of training, as each of the processes that train together runs them on its share of every step."""
+
+    objective: Objective
+    settings: Settings
+    files: Run
+    epochs: int
+    timed: bool
+    device: str
+    checkpoint: dict[str, Any] | None
+
+    def __call__(self, others: Team) -> None:
+        """What a follower does."""
+        with self.in_training():
+            self.run(TrainingModule(self.objective, self.settings), [], float("inf"), others)
+
+    def in_training(self) -> contextlib.AbstractContextManager[None]:
+        """Inside, a model's parameters have the form in which steps move them."""
+        module = self.objective.module
+        return module.in_training(self.objective.train) if isinstance(module, Model) else contextlib.nullcontext()
+
+    def run(
+        self, fitting: TrainingModule, callbacks: list[pl.Callback], end: float | None, others: Team | None
+    ) -> None:
+        """Train, from the checkpoint if there is one, until the clock stands at ``end``."""
+        if self.timed and end is not None:
+            callbacks.append(_Deadline(end))
+        how: dict[str, Any] = {"devices": 1}
+        if others is not None:
+            callbacks.append(PlainSigterm())
+            how = {"devices": others.devices, "num_nodes": others.num_nodes, "strategy": others.strategy()}
+        with _quiet():
+            trainer = pl.Trainer(
+                max_epochs=self.epochs,
+                accelerator="gpu" if find_device(self.device) == "cuda" else "cpu",
+                callbacks=[*callbacks, self.files.callback()],
+                logger=False,
+                plugins=[SafetensorsCheckpoints(self.checkpoint)],
+                reload_dataloaders_every_n_epochs=1,
+                num_sanity_val_steps=0,
+                enable_progress_bar=False,
+                enable_model_summary=False,
+                use_distributed_sampler=False,  # the module shares batches out
+                **how,
+            )
+            _run_trainer(trainer, fitting, None if self.checkpoint is None else self.files.last)
+
+
+def _take_best(fitting: TrainingModule, file: Path, home: torch.device) -> None:
+    """Give what was trained the weights of its best epoch."""
+    module = fitting.trained
     module.to(home)
-    best = SafetensorsCheckpoints().load_checkpoint(run.best)
+    best = SafetensorsCheckpoints().load_checkpoint(file)
     # The best epoch's checkpoint also has what gradient steps do not train: the start atom, rates learned by EM.
     prefix = "trained."
     module.load_state_dict({k.removeprefix(prefix): v for k, v in best["state_dict"].items() if k.startswith(prefix)})
@@ -226,20 +280,20 @@ def train_objective(
         for name, parameter in module.named_parameters():
             if name in best["average"]:
                 parameter.copy_(best["average"][name])
-    if isinstance(module, Model | Proposal):
-        module.training_record = _record(fitting, epochs, time.perf_counter() - began)
-    return fitting
 
 
 class _Deadline(pl.Callback):
     """Ends training with the epoch in which time is up; the same call goes on from there."""
 
-    def __init__(self, seconds: float) -> None:
-        self.end = time.perf_counter() + seconds
+    def __init__(self, end: float) -> None:
+        self.end = end
 
     def on_train_epoch_end(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
-        """Look at the clock."""
-        trainer.should_stop = trainer.should_stop or time.perf_counter() >= self.end
+        """Look at the clock: the leader's, where several processes train."""
+        over = time.perf_counter() >= self.end
+        if trainer.world_size > 1:
+            over = any(gather(over))
+        trainer.should_stop = trainer.should_stop or over
 
 
 def model_for(
@@ -268,7 +322,7 @@ def _ask_memory(model: Model, train: StreamSet, batch_size: int) -> None:
     what = f"a step of training on {streams} streams of up to {longest:,} events and {model.num_types:,} types"
     _limits.ask_memory(need, what, "use a smaller batch_size, fewer types or shorter streams")
     if need > _MUCH:
-        warnings.warn(f"{what} takes about {_limits.size(need)} of memory", DataNotice, stacklevel=3)
+        warnings.warn(f"{what} takes about {_limits.size(need)} of memory", DataNotice, stacklevel=4)
 
 
 def _run_trainer(trainer: pl.Trainer, fitting: TrainingModule, checkpoint: Path | None) -> None:
@@ -307,10 +361,10 @@ def folder_of_run(directory: str | os.PathLike[str] | None) -> Iterator[Path]:
         yield folder
 
 
-def streams_a_step(train: StreamSet) -> int:
-    """How many streams make a step: 50, or fewer where an epoch then has few steps and each has many events."""
+def streams_a_step(train: StreamSet, processes: int = 1) -> int:
+    """How many streams make a step: 50 a process, or fewer where an epoch then has few steps, each of many events."""
     fewest = max(len(train) / _STEPS, _EVENTS * len(train) / max(train.num_events, 1))
-    return int(min(_BATCH, max(1, round(fewest))))
+    return int(min(_BATCH * processes, max(processes, round(fewest))))
 
 
 def check_settings(**counts: int | None) -> None:

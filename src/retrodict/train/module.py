@@ -17,8 +17,10 @@ from torch.utils.data import DataLoader
 
 from retrodict.errors import TrainingError
 from retrodict.events.batch import Batch
-from retrodict.train.objective import Objective, mean_loss
+from retrodict.train.objective import Objective, dev_loss
+from retrodict.train.together import gather
 
+_NOTHING = object()  # the batch of a process without a stream in a step; Lightning leaves None out
 _READ_EVERY = 16  # steps of which a GPU's losses are read together: each reading waits for it
 
 
@@ -49,6 +51,7 @@ class TrainingModule(pl.LightningModule):
         self._totals = [0.0, 0.0]
         self.read_every = 1
         self._unread: list[tuple[Tensor, Any, int]] = []  # of the last steps: loss and events, batch, its number
+        self._refused: tuple[int, str] | None = None  # the batch and why, where other processes are to hear of it
         self._limit = math.inf
         self._clock = time.perf_counter()
         self.plateau: torch.optim.lr_scheduler.ReduceLROnPlateau | None = None
@@ -79,10 +82,15 @@ class TrainingModule(pl.LightningModule):
         epoch = max(self.current_epoch, len(self.history))
         groups = self.objective.epoch_batches(self.settings.batch_size, self.settings.seed, epoch)
         return DataLoader(
-            groups,  # type: ignore[arg-type]
+            [index[self._share] for index in groups],  # type: ignore[arg-type]
             batch_size=None,
-            collate_fn=lambda index: self.objective.batch(np.asarray(index), epoch),
+            collate_fn=lambda index: self.objective.batch(np.asarray(index), epoch) if len(index) else _NOTHING,
         )
+
+    @property
+    def _share(self) -> slice:
+        """Which streams of a batch, and which batches of dev, are this process's."""
+        return slice(self.trainer.global_rank, None, self.trainer.world_size)
 
     def transfer_batch_to_device(self, batch: Any, device: torch.device, dataloader_idx: int) -> Any:
         """An objective makes its batches where its module is."""
@@ -92,8 +100,9 @@ class TrainingModule(pl.LightningModule):
         """Anything far worse than where training begins has diverged: no later step will make up for it."""
         if self.device.type == "cuda":
             self.read_every = _READ_EVERY
+        self.objective.process = self.trainer.global_rank
         if not math.isfinite(self._limit):
-            begin = mean_loss(self.objective, self.settings.batch_size)
+            begin = self._dev_loss()
             self._limit = 100 + 20 * abs(begin) if math.isfinite(begin) else math.inf
 
     def on_train_epoch_start(self) -> None:
@@ -102,6 +111,8 @@ class TrainingModule(pl.LightningModule):
 
     def training_step(self, batch: Any, batch_index: int) -> Tensor:
         """Loss per event; refuses NaN and divergence, naming the batch."""
+        if batch is _NOTHING:  # fewer streams than processes are left for this step
+            return self._touch_all()
         total, events = self.objective.loss(batch, training=True)
         self._unread.append((torch.stack([total.detach().double(), events.double()]), batch, batch_index))
         if len(self._unread) >= self.read_every:
@@ -109,7 +120,13 @@ class TrainingModule(pl.LightningModule):
         # Every stream counts the same, whatever batch it is in: divided by a batch's own number of events, short
         # streams, which are batched together, would count for more than the likelihood gives them.
         usual = min(self.settings.batch_size, len(self.objective.train)) * self.objective.events_per_stream()
-        return total / usual
+        if self.trainer.world_size == 1:
+            return total / usual
+        return total * (self.trainer.world_size / usual) + self._touch_all()  # the mean of all gradients is taken
+
+    def _touch_all(self) -> Tensor:
+        """Zero, as a function of all parameters: processes wait for one another's gradient of each."""
+        return 0.0 * torch.stack([p.sum() for p in self.trained.parameters() if p.requires_grad]).sum()
 
     def _read_losses(self) -> None:
         """Add up the losses of the last steps, which a GPU is let run ahead with, and refuse what is not sound."""
@@ -120,11 +137,27 @@ class TrainingModule(pl.LightningModule):
             per_event = total / (events + len(batch.index))
             if not math.isfinite(total):
                 self._refuse(batch, batch_index, f"the loss is {total}")
-            if per_event > self._limit:
+            elif per_event > self._limit:
                 self._refuse(batch, batch_index, f"training diverged: the loss is {per_event:.4g} per event")
             self._totals[0] += total
             self._totals[1] += events
         self._unread = []
+
+    def _read_all_losses(self) -> None:
+        """Add up the losses of the epoch over all processes, which then refuse alike what one of them found."""
+        self._read_losses()
+        if self.trainer.world_size > 1:
+            found = gather((self._totals, self._refused))
+            self._totals = [sum(total for (total, _), _ in found), sum(events for (_, events), _ in found)]
+            refused = [why for _, why in found if why is not None]
+            if refused:
+                raise TrainingError(min(refused)[1])
+
+    def _dev_loss(self) -> float:
+        """Loss per event on all dev streams, of which each process scores a share."""
+        share = dev_loss(self.objective, self.settings.batch_size, self._share)
+        total, count = map(sum, zip(*(gather(share) if self.trainer.world_size > 1 else [share]), strict=True))
+        return total / max(count, 1.0)
 
     def configure_gradient_clipping(
         self, optimizer: Any, gradient_clip_val: Any = None, gradient_clip_algorithm: Any = None
@@ -143,9 +176,9 @@ class TrainingModule(pl.LightningModule):
 
     def on_validation_epoch_end(self) -> None:
         """Score the averaged weights on dev, record the epoch, adjust the learning rate."""
-        self._read_losses()  # validation comes before the end of the training epoch
+        self._read_all_losses()  # validation comes before the end of the training epoch
         with self.averaged():
-            dev = mean_loss(self.objective, self.settings.batch_size)
+            dev = self._dev_loss()
             more = self.objective.metrics()
         if not math.isfinite(dev):
             raise TrainingError(
@@ -211,11 +244,17 @@ class TrainingModule(pl.LightningModule):
         self.average, self._steps = checkpoint["average"], checkpoint["steps"]
 
     def _refuse(self, batch: Any, batch_index: int, problem: str) -> None:
+        """Refuse a batch: at once, or, where other processes would wait for this one, with the end of the epoch."""
+        if self._refused is not None:
+            return
         ids = [self.objective.name_of(i) for i in batch.index.tolist()]
         shown = ", ".join(repr(i) for i in ids[:5]) + (f" and {len(ids) - 5} more" if len(ids) > 5 else "")
         longest = float(batch.durations.max()) if len(ids) else 0.0
-        raise TrainingError(
+        why = (
             f"{problem} at epoch {self.current_epoch}, batch {batch_index} (streams {shown}; "
             f"{batch.num_events} events, longest duration {longest:.6g}). Look for odd times in these streams, "
             f"or try a learning rate below {self.settings.learning_rate:g}."
         )
+        if self.trainer.world_size == 1:
+            raise TrainingError(why)
+        self._refused = batch_index, why

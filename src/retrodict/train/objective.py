@@ -33,6 +33,7 @@ class Objective(ABC):
     module: nn.Module
     train: StreamSet
     dev: StreamSet
+    process: int = 0  # which of several that train together this is: what is random in a step is its own
 
     @abstractmethod
     def batch(self, index: NDArray[np.int64], epoch: int | None) -> Any:
@@ -166,11 +167,11 @@ def epoch_seed(seed: int, epoch: int) -> int:
     return (seed + 1) * 1_000_000 + epoch
 
 
-def mean_loss(objective: Objective, batch_size: int) -> float:
-    """Loss per event on the dev streams."""
+def dev_loss(objective: Objective, batch_size: int, share: slice = slice(None)) -> tuple[float, float]:
+    """Summed loss on the dev streams, or on a share of their batches, and the number of events it is the sum over."""
     sums = torch.zeros(2, dtype=torch.float64, device=objective.device)
     with torch.no_grad():
-        for index in objective.dev_batches(batch_size):
+        for index in objective.dev_batches(batch_size)[share]:
             sums = sums + torch.stack([x.to(sums) for x in objective.loss(objective.batch(index, None), False)])
     total, count = sums.tolist()
-    return total / max(count, 1.0)
+    return total, count

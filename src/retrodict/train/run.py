@@ -94,13 +94,14 @@ class _AfterEpoch(Checkpoint):
         self.run = run
 
     def on_train_epoch_end(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
-        """Save; a kill in between only means that this epoch is done again."""
+        """Save; a kill in between only means that this epoch is done again. One process of several writes."""
         assert isinstance(pl_module, TrainingModule)
-        table = io.StringIO()
-        writer = csv.DictWriter(table, fieldnames=list(pl_module.history[0]))
-        writer.writeheader()
-        writer.writerows(pl_module.history)
-        write_text(self.run.folder / "metrics.csv", table.getvalue())
+        if trainer.is_global_zero:
+            table = io.StringIO()
+            writer = csv.DictWriter(table, fieldnames=list(pl_module.history[0]))
+            writer.writeheader()
+            writer.writerows(pl_module.history)
+            write_text(self.run.folder / "metrics.csv", table.getvalue())
         losses = [row["dev_loss"] for row in pl_module.history]
         if losses[-1] < min(losses[:-1], default=float("inf")):
             trainer.save_checkpoint(self.run.best)
