@@ -171,7 +171,11 @@ CSV = {
     "end differs": (
         "stream,time,type,end\na,1,x,2\nb,1,x,4\na,1,x,3\n",
         {},
-        ["bad.csv, stream 'a', row 3: column 'end' differs from its value in row 1", "one value for each stream"],
+        [
+            "bad.csv, stream 'a', row 3: column 'end' differs from its value in row 1",
+            "one value for each stream",
+            "table['stream'].astype(str) + ' ' + table['end'].astype(str)",
+        ],
     ),
     "end empty": ("stream,time,type,end\na,1,x,2\na,1,x,\n", {}, ["stream 'a', row 2: column 'end' is empty"]),
     "end is a word": (
