@@ -129,6 +129,15 @@ def fit_auto(
     return model
 
 
+def folder_of_chosen(folder: Path) -> Path:
+    """Where the model in a folder was fitted: in one of its candidates, or, if it was fitted alone, in the folder."""
+    try:
+        chosen = read_json(folder / "model.json")["training"]["chosen"]
+    except (OSError, ValueError, KeyError, TypeError):
+        return folder
+    return folder / CANDIDATES / _place(str(chosen))
+
+
 class _Scores:
     """What is known of candidates so far, kept in a file while this is the same task."""
 
