@@ -27,7 +27,10 @@ def on_files(files: Files, config: Any) -> Files:
 
 def on_page_markdown(markdown: str, **_: Any) -> str:
     """Links to pages beside docs/ lead to their copies; those to folders, which the site lacks, become names."""
-    markdown = re.sub(r"\]\(\.\./(\w+\.md)\)", lambda found: f"]({PAGES.get(found[1], found[1])})", markdown)
+    beside = "|".join(map(re.escape, PAGES))  # a level higher than their copies, from pages of a folder too
+    markdown = re.sub(
+        rf"\]\(\.\./((?:\.\./)*)({beside})(?=[)#])", lambda found: f"]({found[1]}{PAGES[found[2]]}", markdown
+    )
     return re.sub(r"\[([^\]]*)\]\((?:missing|docs|(?:\.\./)?examples)(?:/[^)]*)?\)", r"`\1`", markdown)
 
 

@@ -124,6 +124,7 @@ def test_every_command_teaches_with_an_example():
         output = run(command, "--help").output
         assert f"retrodict {command} " in output
         assert "Example" in output
+        assert "<bool>" not in output  # flags take no value
     assert "retrodict 0." in run("--version").output
     assert "describe" in run("--help").output
 

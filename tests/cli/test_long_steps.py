@@ -15,12 +15,14 @@ import retrodict as rd
 from retrodict.cli import app, common
 from retrodict.cli.clock import Clock
 from retrodict.train import fitting
+from retrodict.train.auto import Candidate
 from retrodict.train.progress import EpochProgress
 from retrodict.train.run import _AfterEpoch
 
 runner = CliRunner(env={"COLUMNS": "160", "TERM": "dumb"})
 MODEL = rd.Poisson([1.0, 0.5])
 MODEL.types = ("a", "b")
+NEURAL = [Candidate("state-space", rd.StateSpace.from_streams, calendar=False, slow=True)]
 QUICK = ["--model", "poisson", "--patience", "1000"]
 pytestmark = pytest.mark.filterwarnings("ignore::retrodict.errors.DataNotice")
 
@@ -136,6 +138,12 @@ def test_a_fit_can_be_limited_in_time_and_goes_on_later(folder):
     assert int(re.search(r"best epoch \d+ of (\d+)", said)[1]) > done
     said = fit(folder, "--epochs", 100_000, "--seconds", 1, "-m", 0.5)
     assert said.count("stopped by --seconds") == 2
+
+
+def test_the_best_of_several_models_says_that_its_training_was_cut_short(folder, monkeypatch):
+    monkeypatch.setattr("retrodict.train.auto.candidates", lambda train, calendar: NEURAL)
+    said = run("fit", folder / "s.parquet", "-o", folder / "best", "--patience", 1000, "--seconds", 1, "--model-only")
+    assert re.search(r"state-space model, .* s in all; stopped by --seconds, the same command goes on", said)
 
 
 def test_fitting_to_incomplete_streams_can_be_limited_in_time(folder):

@@ -76,6 +76,13 @@ def test_a_model_trained_on_other_data_is_flagged(complete):
     assert "The model does not fit these streams: fit it to streams like them" in result.verdict
 
 
+def test_a_model_whose_training_was_cut_short_is_to_be_trained_on(complete):
+    other = rd.Hawkes([30.0, 30.0, 30.0], [[0.0] * 3] * 3, 2.0)
+    for ended, is_cut_short in (("time was up", True), ("dev no longer improved", False)):
+        other.training_record = {"ended": ended}
+        assert ("training was stopped by a limit of time" in rd.check(other, complete).verdict) == is_cut_short
+
+
 def test_swapped_types_are_named(complete):
     swapped = complete.replace(event_types=np.array([2, 1, 0])[complete.event_types])
     result = rd.check(rd.Filtering(hawkes(), HALF), swapped, particles=50, costs=[0.2])
@@ -195,13 +202,16 @@ def test_an_alarm_on_few_streams_says_on_how_many_it_rests_and_what_to_do(comple
     few, many = rd.check(other, complete[:6]), rd.check(other, complete)
     assert few.flagged
     assert many.flagged
-    assert few.verdict.startswith("On 6 streams something seems wrong with the model: ")
-    assert "6 streams are few to judge by, so check with 20 or more complete streams" in few.verdict
+    assert few.verdict.startswith("On 6 streams, which are few to judge by, something seems wrong with the model: ")
+    assert "Before you act on it, check with 20 or more complete streams" in few.verdict
     assert "Do not trust" not in few.verdict
     assert many.verdict.startswith("Do not trust what this model would impute: ")
-    assert few.verdict.endswith(many.verdict.partition(". ")[2])  # the same remedy
+    assert few.verdict.endswith(many.verdict.partition(". The ")[2])  # the same remedy
+    assert few.verdict.count(". ") == 1  # two sentences
     imputed = rd.check(rd.Filtering(other, HALF), complete[:6], particles=20)
-    assert imputed.verdict.startswith("On 6 streams something seems wrong with what is imputed: ")
+    assert imputed.verdict.startswith(
+        "On 6 streams, which are few to judge by, something seems wrong with what is imputed: "
+    )
 
 
 @pytest.mark.parametrize("kind", KINDS)

@@ -82,7 +82,7 @@ CSV = {
     "American date": (
         HEADER + "a,12/31/2013 10:00,x\n",
         {},
-        ["stream 'a', row 1", "cannot read '12/31/2013 10:00' as a time", "ISO 8601"],
+        ["cannot read '12/31/2013 10:00' as a time", "ISO 8601", "pd.to_datetime(table['time'], dayfirst=True)"],
     ),
     "word among zoned dates": (
         HEADER + "a,2013-01-01T00:00Z,x\na,later,x\n",
@@ -171,7 +171,11 @@ CSV = {
     "end differs": (
         "stream,time,type,end\na,1,x,2\nb,1,x,4\na,1,x,3\n",
         {},
-        ["bad.csv, stream 'a', row 3: column 'end' differs from its value in row 1", "one value for each stream"],
+        [
+            "bad.csv, stream 'a', row 3: column 'end' differs from its value in row 1",
+            "one value for each stream",
+            "table['stream'].astype(str) + ' ' + table['end'].astype(str)",
+        ],
     ),
     "end empty": ("stream,time,type,end\na,1,x,2\na,1,x,\n", {}, ["stream 'a', row 2: column 'end' is empty"]),
     "end is a word": (

@@ -32,7 +32,7 @@ def source(form: str, folder):
     if form == "pandas":
         return frame
     if form == "polars":
-        return pl.from_pandas(frame)
+        return pl.from_arrow(pa.Table.from_pandas(frame, preserve_index=False))
     if form == "arrow":
         return pa.Table.from_pandas(frame, preserve_index=False)
     path = folder / f"in.{form}"

@@ -340,4 +340,17 @@ def test_the_check_is_drawn_with_its_numbers(visit, tmp_path, axe):
     assert serious(page, axe) == []
 
 
+def test_the_largest_dot_of_a_chart_is_not_cut_off(visit, tmp_path):
+    missing = rd.ByType([0.5, 0.3])
+    posterior, complete = imputed(streams(5))[0], streams(5)
+    found = rd.check(rd.Filtering(MODEL_TWO, missing), complete, particles=20).to_dict()
+    found["reliability"] = [{"probability": 1.0, "value": 1.0, "error": 0.0, "events": 9, "streams": 5}]
+    page = visit(posterior.report(tmp_path / "page.html", check=found))
+    chart = page.locator("#check-charts figure").first
+    frame, dot = chart.locator("svg").bounding_box(), chart.locator("circle").bounding_box()
+    assert dot["width"] > 20
+    assert dot["y"] >= frame["y"]
+    assert dot["x"] + dot["width"] <= frame["x"] + frame["width"]
+
+
 MODEL_TWO = rd.Poisson([0.5, 0.4])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import runpy
 import shutil
 import subprocess
 import sys
@@ -44,3 +45,18 @@ def test_the_site_is_searched_as_files(browser, tmp_path):
         assert re.search(r"site/deep/other\.html", link.get_attribute("href"))
         assert [url for url in troubles if not url.startswith("file:")] == []
         page.close()
+
+
+@pytest.mark.parametrize(
+    ("link", "on_the_site"),
+    [
+        ("(../SECURITY.md)", "(SECURITY.md)"),
+        ("(../../README.md#install)", "(../index.md#install)"),
+        ("(../misleading.md)", "(../misleading.md)"),
+        ("(formats.md#xes)", "(formats.md#xes)"),
+    ],
+)
+def test_links_lead_to_the_copies_of_pages_beside_docs(link, on_the_site):
+    pytest.importorskip("mkdocs", reason="MkDocs is not installed: pip install '.[docs]'")
+    hooks = runpy.run_path(str(ROOT / "scripts" / "docs_hooks.py"))
+    assert hooks["on_page_markdown"](f"[a page]{link}") == f"[a page]{on_the_site}"

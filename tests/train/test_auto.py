@@ -33,6 +33,10 @@ def test_the_best_on_dev_is_kept_and_the_same_call_goes_on(tmp_path, short_trial
     assert record["chosen"] == best["name"] == "hawkes"  # two epochs are too few for the others
     assert model.kind == "hawkes"
     assert rd.load_model(tmp_path).digest() == model.digest()
+    alone = auto.folder_of_chosen(tmp_path)  # with the losses that 'retrodict plot' draws
+    assert alone != tmp_path
+    assert rd.load_model(alone).digest() == model.digest()
+    assert auto.folder_of_chosen(alone) == alone
     assert record["all_seconds"] > 0
     assert {score.name for score in said} == set(names)
     scores = (tmp_path / auto.SCORES).read_text()

@@ -31,7 +31,23 @@ PANELS = {
 _STYLE: dict[str, Any] = {"rich_markup_mode": "rich", "pretty_exceptions_enable": False}
 
 
-class Commands(TyperGroup):
+class _Flags:
+    """Help that shows no type beside options that take no value."""
+
+    def get_params(self, ctx: Any) -> list[Any]:
+        """All options and arguments."""
+        params = super().get_params(ctx)  # type: ignore[misc]
+        for param in params:
+            if getattr(param, "is_flag", False):
+                param.metavar = ""
+        return params
+
+
+class Command(_Flags, TyperCommand):
+    """One command."""
+
+
+class Commands(_Flags, TyperGroup):
     """The commands; a command's file, and with it torch, is imported when the command is run, not when it is listed."""
 
     def resolve_command(self, ctx: Any, args: list[str]) -> tuple[str | None, Any, list[str]]:
@@ -47,7 +63,7 @@ def load(name: str) -> TyperCommand:
     alone = typer.Typer(add_completion=False, **_STYLE)
     with _interrupts_later():
         module = import_module(f"{__name__}.{function}")
-    alone.command(name)(common.as_command(getattr(module, function)))
+    alone.command(name, cls=Command)(common.as_command(getattr(module, function)))
     command = typer.main.get_command(alone)
     assert isinstance(command, TyperCommand)
     return command

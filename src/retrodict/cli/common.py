@@ -81,11 +81,12 @@ class Columns(Options):
         "lifecycle": _column("Events of an XES log: complete, transition (a part of the type) or all."),
     }
 
-    def read(self, file: Path) -> StreamSet:
-        """Read events, showing notices as notes."""
+    def read(self, file: Path, *, bounds: bool = True) -> StreamSet:
+        """Read events, showing notices as notes; ``bounds=False`` where no start or end of a stream is used."""
         from retrodict.events.io.read import read_events
+        from retrodict.events.io.request import ASSUMED
 
-        with notes():
+        with notes(unless=None if bounds else ASSUMED):
             return read_events(file, **self.given())
 
     def given(self) -> dict[str, Any]:
@@ -249,17 +250,19 @@ def refuse_unless_positive(value: float | None, option: str) -> None:
 
 
 @contextmanager
-def notes() -> Iterator[None]:
-    """Show what was assumed or repaired as notes on standard error."""
+def notes(unless: str | None = None) -> Iterator[None]:
+    """Show what was assumed or repaired as notes on standard error, but none with the words ``unless``."""
     with warnings.catch_warnings(record=True) as caught:
         for kind in (DataNotice, EngineNotice, SuspicionNotice):
             warnings.simplefilter("always", kind)
         try:
             yield
         finally:
-            for warning in {str(warning.message): warning for warning in caught}.values():
+            for text, warning in {str(warning.message): warning for warning in caught}.items():
+                if unless is not None and unless in text:
+                    continue
                 if issubclass(warning.category, DataNotice | EngineNotice | SuspicionNotice):
-                    note(in_options(str(warning.message)))
+                    note(in_options(text))
                 else:
                     warnings.warn_explicit(warning.message, warning.category, warning.filename, warning.lineno)
 

@@ -58,7 +58,7 @@ def evaluate(
 
     check_writable(output)
     common.refuse_overwriting(truth, imputed, against, outputs={"--output": output})
-    actual, table = columns.read(truth), columns.read(imputed)
+    actual, table = columns.read(truth, bounds=False), columns.read(imputed)
     if "imputed" in actual.columns and "imputed" not in table.columns:
         raise DataError(
             f"this is a table of imputed events (it has a column 'imputed'), and {imputed.name} is none",

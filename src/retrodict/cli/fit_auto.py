@@ -9,8 +9,9 @@ from typing import Any
 from rich.table import Table
 
 from retrodict.cli import common
+from retrodict.cli.fit_jobs import STOPPED
 from retrodict.events.stream_set import StreamSet
-from retrodict.models import Model
+from retrodict.models.base import TIME_WAS_UP, Model
 
 
 def fit_auto_model(streams: tuple[StreamSet, StreamSet | None], output: Path, settings: Mapping[str, Any]) -> Model:
@@ -27,6 +28,7 @@ def fit_auto_model(streams: tuple[StreamSet, StreamSet | None], output: Path, se
     common.err.print(_table(record))
     score = f"{max(row['dev'] for row in record['candidates'] if row['dev'] is not None):.4f} nats per event on dev"
     cost = f"the best of {len(record['candidates'])}, {record['all_seconds']:g} s in all"
+    cost += f"; {STOPPED}" if record.get("ended") == TIME_WAS_UP else ""
     common.wrote(output, f"{record['chosen']} model, {score} ({cost})")
     return model
 

@@ -21,6 +21,7 @@ from retrodict.missingness.base import Missingness
 from retrodict.missingness.spec import parse_missing
 from retrodict.missingness.words import in_words
 from retrodict.models import MODELS, Hawkes, Model, NeuralHawkes, NonlinearHawkes, StateSpace
+from retrodict.models.base import TIME_WAS_UP
 from retrodict.proposals import Smoothing
 from retrodict.proposals.proposal_folder import load_proposal
 from retrodict.proposals.smoothers import claim, place_for, smoothers_of
@@ -28,6 +29,7 @@ from retrodict.proposals.smoothers import claim, place_for, smoothers_of
 Maker = Callable[[StreamSet], Model]
 Settings = Mapping[str, Any]
 _GO_ON = "the same command goes on after the last whole epoch"
+STOPPED = f"stopped by --seconds, {_GO_ON}"
 _ROUNDS = 30  # of EM, for a mechanism
 
 
@@ -223,8 +225,8 @@ def _effort(record: Mapping[str, Any], settings: Settings) -> str:
         below, scales = record["nats_below_maximum"], len(record["decays"])
         return f"{scales} time scales, at most {below:.0e} nats per event below the maximum, {record['seconds']:g} s"
     text = f"best epoch {record['best_epoch']} of {record['epochs']}, {record['seconds']:g} s"
-    if record.get("ended") == "time was up":
-        return f"{text}; stopped by --seconds, {_GO_ON}"
+    if record.get("ended") == TIME_WAS_UP:
+        return f"{text}; {STOPPED}"
     is_last_best = record.get("ended") == "all epochs done" and record["best_epoch"] == record["epochs"]
     if is_last_best and settings["epochs"] is not None:
         return f"{text}; dev still improved in the last epoch: --epochs {2 * record['epochs']} would go on from here"

@@ -42,7 +42,7 @@ def plot(
 
       retrodict plot model/ -o training.png
 
-      retrodict plot model/check.json -o check.png
+      retrodict plot model/smoother/check.json -o check.png
     """
     from retrodict.report.style import check_picture_name
 
@@ -93,8 +93,9 @@ def _plot_fit(folder: Path, output: Path) -> None:
     from retrodict.proposals.smoothers import SMOOTHER, SMOOTHERS
     from retrodict.report.curves import draw_training, read_metrics
     from retrodict.report.style import write_picture
+    from retrodict.train.auto import folder_of_chosen
 
-    places = {"model": folder, SMOOTHER: folder / SMOOTHER}
+    places = {"model": folder_of_chosen(folder), SMOOTHER: folder / SMOOTHER}
     places |= {f"smoother {own.name}": own for own in sorted(folder.glob(f"{SMOOTHERS}/*"))}
     fits = {name: read_metrics(own) for name, own in places.items() if (own / "metrics.csv").exists()}
     if not fits:

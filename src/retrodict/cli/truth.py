@@ -32,11 +32,11 @@ def read_truth(truth: Path | None, columns: common.Columns, observed: StreamSet 
         for known in _columns_of(observed):
             given = {name: value for name, value in columns.items() if value is not None or name not in known}
             try:
-                found = common.Columns(known | given).read(truth)
+                found = common.Columns(known | given).read(truth, bounds=False)
             except DataError:  # it has other columns, or is wrong in itself, which is told below
                 continue
             return _missing_from(observed, found)
-        return _missing_from(observed, columns.read(truth))
+        return _missing_from(observed, columns.read(truth, bounds=False))
     for name, given in columns.items():
         if given is not None and name != "unit":
             raise ModelError(f"--{name} is for the table of --truth. Give --truth, too, or leave --{name} out.")

@@ -36,7 +36,7 @@ from retrodict.events.suspicion import warn_of
 from retrodict.missingness.base import Missingness
 from retrodict.missingness.conflicts import UNTOUCHED, misses_all
 from retrodict.missingness.words import in_words
-from retrodict.models.base import Model
+from retrodict.models.base import TIME_WAS_UP, Model
 from retrodict.models.poisson import Poisson
 from retrodict.proposals import Filtering
 from retrodict.proposals.base import Proposal
@@ -153,6 +153,7 @@ def check(
     warn_of(complete, skip=() if model.end_atom is None else ("ends", "same number"))
     fit = goodness(model, complete)
     about = {"streams": len(complete), "events": complete.num_events, "model": model.digest(), "seed": seed}
+    about |= {"unfinished": True} if model.training_record.get("ended") == TIME_WAS_UP else {}
     calibration, observed = None, None
     prices: list[float] = []
     if isinstance(fitted, Proposal):

@@ -106,12 +106,10 @@ def _two_sentences(evidence: Evidence) -> str:
 
 def _found_on_few(evidence: Evidence, worst: Finding) -> str:
     """What an alarm on few streams means: a reason to look at more of them, and the remedy if these agree."""
-    number = evidence.resting_on(worst)
-    what = "the model" if worst.part == goodness.PART else "what is imputed"
+    what, cause = "the model" if worst.part == goodness.PART else "what is imputed", _cause(evidence)
     return (
-        f"On {number} streams something seems wrong with {what}: {_in_words(worst)}. "
-        f"{number} streams are few to judge by, so {_MORE} before you act on it; if the same is found there, this is "
-        f"the likely cause. {_cause(evidence)}"
+        f"On {evidence.resting_on(worst)} streams, which are few to judge by, something seems wrong with {what}: "
+        f"{_in_words(worst)}. Before you act on it, {_MORE}; if the same is found there, {cause[0].lower()}{cause[1:]}"
     )
 
 
@@ -171,10 +169,14 @@ def _cause(evidence: Evidence) -> str:
         )
     if evidence.does_not_fit:
         too_few = f"; also, {more}" if evidence.too_sure and evidence.has_few_families else ""
-        return (
-            "The model does not fit these streams: fit it to streams like them, with more of them or another kind of "
-            f"model, and check types and units of time{too_few}{also}."
+        remedy = (
+            "fit it to streams like them, with more of them or another kind of model, and check types and units of time"
         )
+        if evidence.about.get("unfinished"):
+            remedy = (
+                "its training was stopped by a limit of time, so go on with that first (the same fit, more --seconds)"
+            )
+        return f"The model does not fit these streams: {remedy}{too_few}{also}."
     if wrong and (evidence.too_sure or evidence.has_few_families) and not (evidence.is_cut and evidence.is_biased):
         assert evidence.calibration is not None
         families = float(np.median(evidence.calibration.families))

@@ -46,6 +46,7 @@ from retrodict.models.start import StartAtom
 from retrodict.models.tensors import weights_digest
 
 MODEL_FILES = Saved("model")
+TIME_WAS_UP = "time was up"  # why training ended that was not done
 
 
 class Terms(NamedTuple):

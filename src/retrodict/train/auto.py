@@ -33,6 +33,7 @@ from retrodict.events.plain import read_json
 from retrodict.events.stream_set import StreamSet
 from retrodict.events.suspicion import warn_of
 from retrodict.models import Hawkes, Model, NeuralHawkes, Poisson, StateSpace
+from retrodict.models.base import TIME_WAS_UP
 from retrodict.models.calendar_first import FEWEST_DAYS, days_of
 from retrodict.models.end import is_to_learn
 from retrodict.models.model_folder import load_model
@@ -120,7 +121,7 @@ def fit_auto(
             race.run(one, trial)
         best = max(slow, key=lambda one: scores.dev(one.name))
         left = None if seconds is None else max(seconds - (time.monotonic() - began), 1e-3)
-        if scores.found[best.name].ended == "time was up":
+        if scores.found[best.name].ended == TIME_WAS_UP:
             race.run(best, left, again=True)
         kept = max(all_of_them, key=lambda one: scores.dev(one.name))
         if scores.found[kept.name].dev is None:
@@ -132,6 +133,15 @@ def fit_auto(
         if directory is not None:
             model.save(folder)
     return model
+
+
+def folder_of_chosen(folder: Path) -> Path:
+    """Where the model in a folder was fitted: in one of its candidates, or, if it was fitted alone, in the folder."""
+    try:
+        chosen = read_json(folder / "model.json")["training"]["chosen"]
+    except (OSError, ValueError, KeyError, TypeError):
+        return folder
+    return folder / CANDIDATES / _place(str(chosen))
 
 
 class _Scores:

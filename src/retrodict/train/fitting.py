@@ -30,7 +30,7 @@ from retrodict.events.lock import lock_folder
 from retrodict.events.stream_set import StreamSet
 from retrodict.events.suspicion import warn_of
 from retrodict.missingness.base import Missingness
-from retrodict.models.base import Model
+from retrodict.models.base import TIME_WAS_UP, Model
 from retrodict.models.calendar_first import first_calendar
 from retrodict.models.device import find_device
 from retrodict.models.end import is_to_learn
@@ -337,7 +337,7 @@ def _record(fitting: TrainingModule, epochs: int, seconds: float) -> dict[str, A
     """How the fit went, for the saved model."""
     best = min(fitting.history, key=lambda row: row["dev_loss"])
     done = len(fitting.history)
-    why = "dev no longer improved" if fitting.is_done() else "all epochs done" if done >= epochs else "time was up"
+    why = "dev no longer improved" if fitting.is_done() else "all epochs done" if done >= epochs else TIME_WAS_UP
     return {
         "epochs": done,
         "ended": why,

@@ -20,7 +20,7 @@ from retrodict import _limits
 from retrodict.events.io.arrow_columns import flatten, read_stream_ids
 from retrodict.events.io.choose_events import BIRTH, Mask, Selection, choose_events
 from retrodict.events.io.long_table import bound_column, per_stream, read_table
-from retrodict.events.io.request import Places, Request
+from retrodict.events.io.request import ASSUMED, Places, Request
 from retrodict.events.io.roles import RESERVED, find_roles
 from retrodict.events.io.time_column import TimeColumn, check_same_kind, check_timezone, read_time_column
 from retrodict.events.stream_set import StreamSet
@@ -128,8 +128,8 @@ def _find_bounds(
     last = np.full(number, low, values.dtype)
     np.maximum.at(last, places.codes[watched], values[watched])
     bare = first > last
-    starts = None if given["start"] is None else per_stream(given["start"], places).astype(values.dtype)
-    ends = None if given["end"] is None else per_stream(given["end"], places).astype(values.dtype)
+    starts = None if given["start"] is None else per_stream(given["start"], places, request).astype(values.dtype)
+    ends = None if given["end"] is None else per_stream(given["end"], places, request).astype(values.dtype)
     if ends is not None:
         ends = np.minimum(ends, death)
     born = _earliest(values, chosen.birth & ~time.missing, places.codes, np.full(number, high, values.dtype))
@@ -168,7 +168,7 @@ def _notices(assumed: frozenset[str], lost: int, deaths: bool, from_birth: bool,
     taken = [what[side] for side in ("start", "end") if side in assumed]
     if taken:
         sides = " and ".join(f"{side}=" for side in ("start", "end") if side in assumed)
-        text = f"each stream was taken {' and '.join(taken)}, and nothing is imputed beyond"
+        text = f"{ASSUMED} {' and '.join(taken)}, and nothing is imputed beyond"
         found.append(f"{text}; pass {sides} if it was watched for longer")
     if lost and not from_birth:
         streams, kept = ("1 stream has", "it is") if lost == 1 else (f"{lost:,} streams have", "they are")

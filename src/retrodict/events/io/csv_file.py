@@ -63,7 +63,8 @@ def _parse(data: pa.Buffer, request: Request) -> pa.Table:
     """Every column as text: what it means is decided later, for the whole column at once."""
     parse = arrow_csv.ParseOptions(newlines_in_values=True)
     try:
-        names = arrow_csv.open_csv(pa.BufferReader(data), parse_options=parse).schema.names
+        with arrow_csv.open_csv(pa.BufferReader(data), parse_options=parse) as reader:
+            names = reader.schema.names
         convert = arrow_csv.ConvertOptions(
             column_types=dict.fromkeys(names, pa.large_string()), null_values=[""], strings_can_be_null=True,
             quoted_strings_can_be_null=False,

@@ -26,7 +26,7 @@ from retrodict.events.io.ragged import (
     group,
     last_of_each,
 )
-from retrodict.events.io.request import Places, Request
+from retrodict.events.io.request import ASSUMED, Places, Request
 from retrodict.events.io.roles import RESERVED, Roles, extra_names, find_roles
 from retrodict.events.io.time_column import (
     TimeColumn,
@@ -229,13 +229,13 @@ def _bounds(
     ordered = grouping.apply(times)
     assumed = {}
     if start is not None:
-        starts = per_stream(start, places)
+        starts = per_stream(start, places, request)
     elif calendar:
         starts, assumed["start"] = first_of_each(ordered, grouping.offsets), "its first event"
     else:
         starts, assumed["start"] = np.zeros(len(places.ids)), "0"
     if end is not None:
-        ends = per_stream(end, places)
+        ends = per_stream(end, places, request)
     else:
         ends, assumed["end"] = last_of_each(ordered, grouping.offsets), "its last event"
     request.notices.extend(_notices(ordered, grouping.offsets, assumed))
@@ -247,7 +247,7 @@ def _notices(times: NDArray[Any], offsets: NDArray[np.int64], assumed: Mapping[s
     taken = [f"to {side} at {what}" for side, what in assumed.items() if what != "0"]
     if taken:
         sides = " and ".join(f"{side}=" for side, what in assumed.items() if what != "0")
-        text = f"each stream was taken {' and '.join(taken)}, and nothing is imputed beyond"
+        text = f"{ASSUMED} {' and '.join(taken)}, and nothing is imputed beyond"
         text += f"; pass {sides} if it was watched for longer"
     notices = [text] if taken else []
     if assumed.get("start") == "0" and len(times):
@@ -255,13 +255,13 @@ def _notices(times: NDArray[Any], offsets: NDArray[np.int64], assumed: Mapping[s
         first, last = first_of_each(times, offsets)[filled], last_of_each(times, offsets)[filled]
         if first.min() > 10 * (last - first).max() > 0:  # such as seconds since 1970
             notices.append(
-                f"each stream was taken to start at 0, but the first event of all is at {first.min():.12g}; "
+                f"{ASSUMED} to start at 0, but the first event of all is at {first.min():.12g}; "
                 "pass start= unless all of them were watched from 0"
             )
     return notices
 
 
-def per_stream(bound: TimeColumn, places: Places) -> NDArray[Any]:
+def per_stream(bound: TimeColumn, places: Places, request: Request) -> NDArray[Any]:
     """One value for each stream [N], from a column that must be constant within each, or a single value."""
     if bound.constant:
         return np.repeat(bound.values, len(places.ids))
@@ -273,8 +273,13 @@ def per_stream(bound: TimeColumn, places: Places) -> NDArray[Any]:
 
     def explain(row: int) -> tuple[str, str]:
         earlier = int(places.rows[first[places.codes[row]]])
-        longer = "such as a machine and a shift: add a column that names both, and pass it as the stream"
-        return f"{bound.label} differs from its value in row {earlier}", f"{remedy}; or make shorter streams, {longer}"
+        parts = (repr(request.stream or "stream"), bound.label.removeprefix("column "))
+        shorter = " + ' ' + ".join(f"table[{name}].astype(str)" for name in parts)
+        return f"{bound.label} differs from its value in row {earlier}", (
+            f"{remedy}. Or make shorter streams, such as each shift of a machine, with pandas:\n"
+            f'    table["part"] = {shorter}\n'
+            'Then pass stream="part"'
+        )
 
     places.refuse(bound.values != values[places.codes], explain)
     return values

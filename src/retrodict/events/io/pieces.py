@@ -159,8 +159,8 @@ def _csv_pieces(path: Path) -> Iterator[pa.Table]:
 
     parse = arrow_csv.ParseOptions(newlines_in_values=True, invalid_row_handler=note)
     try:
-        with open_text(path) as file:
-            names = arrow_csv.open_csv(file, parse_options=parse).schema.names
+        with open_text(path) as file, arrow_csv.open_csv(file, parse_options=parse) as reader:
+            names = reader.schema.names
         convert = arrow_csv.ConvertOptions(
             column_types=dict.fromkeys(names, pa.large_string()), null_values=[""], strings_can_be_null=True,
             quoted_strings_can_be_null=False,

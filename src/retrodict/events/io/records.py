@@ -16,7 +16,7 @@ from retrodict.errors import DataError, show
 from retrodict.events.io.files import packed, read_text
 from retrodict.events.io.known_layouts import refuse_options
 from retrodict.events.io.ragged import Grouping, check_finite, check_inside, check_intervals, group, last_of_each
-from retrodict.events.io.request import Places, Request
+from retrodict.events.io.request import ASSUMED, Places, Request
 from retrodict.events.io.roles import RESERVED
 from retrodict.events.io.type_codes import index_integers, index_labels
 from retrodict.events.plain import parse_json
@@ -180,7 +180,7 @@ def _bounds(
         for record, value in zip(records, ends, strict=True):
             if value is None and not len(record.times):
                 raise record.error("an empty stream needs an end", "pass end=", request)
-        text = "each stream was taken to end at its last event, and nothing is imputed beyond; pass end= if it was"
+        text = f"{ASSUMED} to end at its last event, and nothing is imputed beyond; pass end= if it was"
         request.notices.append(f"{text} watched for longer")
     return (
         np.array([0.0 if value is None else value for value in starts], dtype=np.float64),

@@ -18,6 +18,8 @@ from retrodict.events.time_axis import TimeAxis
 if TYPE_CHECKING:
     from retrodict.events.io.survey import Survey
 
+ASSUMED = "each stream was taken"  # how a notice about starts and ends begins that nobody gave
+
 
 @dataclass
 class Request:

@@ -24,6 +24,7 @@ from retrodict.events.time_axis import SECONDS, TimeAxis
 # After the time of day: Z, +01, +0100 or +01:00. (RE2, as Arrow has it.)
 _OFFSET = r"[T ]\d\d.*?(?P<offset>Z|[+-]\d\d(?::?\d\d)?)$"
 _ISO = "write it as a number or in ISO 8601, such as 2013-01-01T08:30:00 or 2013-01-01T08:30:00+01:00"
+_DAY_OR_MONTH_FIRST = re.compile(r"\d{1,2}[./-]\d{1,2}[./-]\d{2,4}\b")
 _ONE_ZONE = (
     "pass the zone of the place where events happened, whose clocks they follow, such as "
     'timezone="America/New_York" (timezone="UTC" where there is none): times with an offset are converted to it, '
@@ -139,8 +140,12 @@ def _read_text(column: pa.Array, source: _Source) -> TimeColumn:
     """Numbers or ISO 8601 datetimes; the first value says which."""
 
     def explain(row: int) -> tuple[str, str]:
+        value = column[row].as_py()
         remedy = _ISO if source.places else f"{_ISO}, or name a column, where streams differ"
-        return f"cannot read {show(column[row].as_py())} as a time", remedy
+        if source.places and _DAY_OR_MONTH_FIRST.match(value):
+            name = f"table[{source.label.removeprefix('column ')}]"
+            remedy += f"; with pandas, {name} = pd.to_datetime({name}, dayfirst=True), or False where months are first"
+        return f"cannot read {show(value)} as a time", remedy
 
     first = column.drop_null()[:1]
     if not len(first) or _is_number(first):

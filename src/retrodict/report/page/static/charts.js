@@ -1,5 +1,5 @@
 // Small charts with a caption, a description for screen readers and their numbers as a table.
-const CHART = { width: 320, height: 200, left: 44, right: 10, top: 10, bottom: 34 };
+const CHART = { width: 320, height: 204, left: 44, right: 14, top: 14, bottom: 34 };  // the largest dot has a radius of 11
 
 function frame([left, right], [low, high], label, logarithmic = false) {
   const { width, height } = CHART, scale = logarithmic ? Math.log : (value) => value;

@@ -25,7 +25,7 @@ function showScore(index, answer, words) {
 function streamScore(answer, i, words) {
   if (!answer.score) return '';
   const { missing, distance, aligned, covered } = answer.score;
-  const held = aligned[i] ? `, ${number(covered[i])} of ${count(aligned[i], 'interval')} hold the true time` : '';
+  const held = aligned[i] ? `, ${number(covered[i])} of ${count(aligned[i], 'interval')} ${aligned[i] === 1 ? 'holds' : 'hold'} the true time` : '';
   return ` · ${number(missing[i])} really missing: distance to the truth ${words.amount(distance[i])} `
     + `(predicting nothing: ${number(answer.cost * missing[i])})${held}`;
 }
