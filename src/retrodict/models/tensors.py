@@ -30,7 +30,7 @@ def weights_digest(weights: Mapping[str, Tensor]) -> str:
     hash = hashlib.blake2b(digest_size=8)
     for name, value in sorted(weights.items()):
         hash.update(name.encode())
-        hash.update(value.detach().cpu().contiguous().numpy())
+        hash.update(value.detach().cpu().contiguous().numpy().data)
     return hash.hexdigest()
 
 

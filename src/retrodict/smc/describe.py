@@ -16,7 +16,7 @@ from retrodict.proposals.base import Proposal
 def describe_run(
     proposal: Proposal, engine: str, seed: int, resample: str | None, digest: str | None = None
 ) -> dict[str, Any]:
-    """Model (by its ``digest``, where it is known), mechanism, proposal, engine, seed, versions; what is known of ends, hours."""
+    """Model (by ``digest``), mechanism, proposal, engine, seed, versions; what the model knows of ends and hours."""
     model = proposal.model
     return {
         "model": f"{model.kind}, {(digest or model.digest())[:16]}",
