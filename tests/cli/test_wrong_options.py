@@ -63,6 +63,11 @@ TRAINING = {
     **DEVICE,
     **SEED,
 }
+TOGETHER = {
+    "--devices 0": "Invalid value for '--devices'",
+    "--nodes 0": "Invalid value for '--nodes'",
+    "--devices 2 --nodes 3": "torchrun --nnodes 3 --nproc-per-node 2",
+}
 SMOOTHER = {
     "--mixing -1": "Invalid value for '--mixing'",
     "--mixing 9000000000": "would need",
@@ -108,7 +113,7 @@ WRONG: dict[str, dict[str, object]] = {
     "describe": {**FILE, **COLUMNS},
     "fit": {
         **FILE, **FOLDER, **KIND, **TRAINING, **COLUMNS, **MISSING,
-        **SMOOTHER,
+        **SMOOTHER, **TOGETHER,
         "--model neural-hawkes --scales auto": "--scales is for Hawkes models",
         "--calendar": "--calendar is for streams with dates", "--model hawkes --scales x": "--scales",
         "--model-only --mixing 8": "--mixing is for the smoother: leave out one of --mixing and --model-only",
@@ -116,7 +121,7 @@ WRONG: dict[str, dict[str, object]] = {
         "--model-only -m 0.5": "--missing is for the smoother: leave out one of",
     },
     "smoother": {
-        **MODEL, **FILE, **TRAINING, **COLUMNS, **MISSING, **SMOOTHER,
+        **MODEL, **FILE, **TRAINING, **COLUMNS, **MISSING, **SMOOTHER, **TOGETHER,
         "--name ../x": "a smoother cannot be called '../x'. Use letters",
     },
     "fit-incomplete": {

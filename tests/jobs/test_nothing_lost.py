@@ -16,6 +16,7 @@ import pytest
 
 import retrodict as rd
 from retrodict.errors import BusyError, DataError, WriteError
+from retrodict.events import atomic
 from retrodict.events.lock import lock_folder
 from retrodict.jobs import run as jobs_run
 from retrodict.jobs.complete import NAME, is_complete
@@ -306,8 +307,13 @@ def test_a_folder_that_is_killed_after_it_was_moved_is_known_again(folder, monke
         run(*given, "--resume")
     assert not again
     assert parts == {path.name: path.read_bytes() for path in (folder / "out").iterdir()}
+    ended = subprocess.Popen([sys.executable, "-c", ""])  # like one that was killed while it removed the job's folder
+    ended.wait()
+    left = folder / f".out.unfinished.{atomic._HOST}.{ended.pid}.0123456789ab.tmp"
+    (left / "rows").mkdir(parents=True)
     assert "complete already" in run(*given, "--resume")
     assert parts == {path.name: path.read_bytes() for path in (folder / "out").iterdir()}
+    assert not left.exists()
     with pytest.raises(WriteError, match="not empty"):
         run(*given)
     with pytest.raises(DataError, match=r"--seed \(0 then, 1 now\)"):

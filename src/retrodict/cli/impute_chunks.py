@@ -193,6 +193,7 @@ def impute_chunks(
     given |= {"--cost": how.cost, "--calibrate": how.calibrate}
     made = {**source.identity, **given, "the model": model.digest(), "what goes missing": how.missing}
     if chunking.resume and not JobFolder(beside(output)).exists and is_complete(output, made):
+        remove_stale(beside(output))  # of a run that was killed while it removed what it no longer needed
         common.note(f"{output} is complete already: nothing was to be done")
         return
     with unfinished(output, chunking) as job:
