@@ -15,6 +15,7 @@
 #include <utility>
 #include <vector>
 
+#include "doubles.hpp"
 #include "lstm.hpp"
 #include "scaled_softplus.hpp"
 
@@ -241,7 +242,10 @@ public:
     // Where nothing is added to drives (``alone``), they are the intensities themselves.
     Excited(const HawkesWeights& weights, bool alone)
         : K(static_cast<int>(weights.base.size())), Kp(K), w_(weights), R_(weights.scales()), size_(R_ * K),
-          each_(static_cast<int>(weights.decay.size()) == R_ ? 0 : 1), alone_(alone), fade_(weights.decay.size()) {
+          each_(static_cast<int>(weights.decay.size()) == R_ ? 0 : 1), alone_(alone), fade_(weights.decay.size()),
+          slowing_(weights.decay), resting_(weights.base) {
+        if (!alone_) each(K, resting_.data(), resting_.data(), [](dvec x) { return softplus_inverse(x); });
+        for (double& decay : slowing_) decay = -decay;
         double mean = 0, log_mean = 0;
         for (double decay : w_.decay) mean += decay / w_.decay.size(), log_mean += std::log(decay) / w_.decay.size();
         pace_ = 0.5 * (each_ ? mean : std::exp(log_mean));
@@ -251,8 +255,8 @@ public:
 
     void drives(int row, int n, const double* elapsed, double* x) {
         for (int j = 0; j < n; j++, x += K) {
-            if (alone_ && w_.jumps.empty()) {
-                std::memcpy(x, w_.base.data(), 8 * K);
+            if (w_.jumps.empty()) {
+                std::memcpy(x, resting_.data(), 8 * K);
                 continue;
             }
             fade(elapsed[j]);
@@ -260,9 +264,8 @@ public:
             std::memcpy(x, w_.base.data(), 8 * K);
             for (int r = 0; r < R_; r++, own += K)
                 for (int k = 0; k < K; k++) x[k] += own[k] * fade_[r + each_ * k];
-            if (!alone_)
-                for (int k = 0; k < K; k++) x[k] += std::log(-std::expm1(-x[k]));
         }
+        if (!alone_ && !w_.jumps.empty()) each(n * K, x - n * K, x - n * K, [](dvec y) { return softplus_inverse(y); });
     }
 
     // A row's excitations.
@@ -351,19 +354,21 @@ public:
 
     void activate(const double* x, double* rates) const {
         if (alone_) return void(std::copy_n(x, K, rates));
-        for (int k = 0; k < K; k++) rates[k] = softplus(x[k]);
+        each(K, x, rates, [](dvec y) { return softplus(y); });
     }
 
-    double weigh(const double* x, const double* weights) const {
+    double weigh(const double* x, const double* weights) {
+        const double* rates = rates_of(1, x);
         double sum = 0;
-        for (int k = 0; k < K; k++) sum += weights[k] * (alone_ ? x[k] : softplus(x[k]));
+        for (int k = 0; k < K; k++) sum += weights[k] * rates[k];
         return sum;
     }
 
-    void sum_up(int n, const double* x, const double* weights, double* sums) const {
+    void sum_up(int n, const double* x, const double* weights, double* sums) {
+        const double* rates = rates_of(n, x);
         std::fill_n(sums, K, 0.0);
-        for (int j = 0; j < n; j++, x += K)
-            for (int k = 0; k < K; k++) sums[k] += weights[j] * (alone_ ? x[k] : softplus(x[k]));
+        for (int j = 0; j < n; j++, rates += K)
+            for (int k = 0; k < K; k++) sums[k] += weights[j] * rates[k];
     }
 
     double log_rate(int, double x) const { return alone_ ? std::log(x) : log_softplus(x); }
@@ -373,12 +378,22 @@ private:
     const int R_, size_, each_;  // scales; numbers a row; 1 where types have decays of their own
     double pace_ = 0;
     const bool alone_;
-    std::vector<double> fade_, excited_, drives_;  // by decay; by row, scale and type; by row and type
+    std::vector<double> fade_, slowing_;            // by decay: what is left, and the decay below zero
+    std::vector<double> resting_;                   // drives of what nothing excites
+    std::vector<double> excited_, drives_, rates_;  // by row, scale and type; by row and type; by point and type
     std::vector<float> features_;
     std::vector<const float*> inputs_;
 
     void fade(double elapsed) {
-        for (size_t i = 0; i < fade_.size(); i++) fade_[i] = std::exp(-w_.decay[i] * elapsed);
+        each(static_cast<int>(fade_.size()), slowing_.data(), fade_.data(), [=](dvec x) { return exp(x * elapsed); });
+    }
+
+    // Rates at n points [n][K].
+    const double* rates_of(int n, const double* x) {
+        if (alone_) return x;
+        rates_.resize(size_t(n) * K);
+        each(n * K, x, rates_.data(), [](dvec y) { return softplus(y); });
+        return rates_.data();
     }
 };
 
