@@ -62,6 +62,7 @@ model = rd.Poisson([0.7, 1.5, 0.3])
 model.types = trips.types
 model.save("model")
 rd.write_events(trips, "day.parquet")
+trips.to_frame().rename(columns={"stream": "driver", "time": "when", "type": "what"}).to_csv("trips.csv", index=False)
 import pathlib, shutil
 pathlib.Path("events").mkdir()
 shutil.move("day.parquet", "events/day.parquet")

@@ -41,12 +41,13 @@ from retrodict.models.tensors import weights_digest
 from retrodict.proposals.base import Proposal
 from retrodict.proposals.proposal_folder import load_proposal
 from retrodict.train.checkpoint import SafetensorsCheckpoints
+from retrodict.train.ddp import PlainSigterm, strategy_of
 from retrodict.train.divergence import Divergence
 from retrodict.train.module import Settings, TrainingModule
 from retrodict.train.objective import Likelihood, Objective, dev_loss
 from retrodict.train.progress import EpochProgress
 from retrodict.train.run import Run
-from retrodict.train.together import PlainSigterm, Team, gather, team, trains_together
+from retrodict.train.together import Team, gather, team, trains_together
 
 MOST_EPOCHS = {"model": 2000, "proposal": 200}  # by default
 _MUCH = 2 << 30  # bytes of memory worth a word beforehand
@@ -250,7 +251,7 @@ class _Epochs:
         how: dict[str, Any] = {"devices": 1}
         if others is not None:
             callbacks.append(PlainSigterm())
-            how = {"devices": others.devices, "num_nodes": others.num_nodes, "strategy": others.strategy()}
+            how = {"devices": others.devices, "num_nodes": others.num_nodes, "strategy": strategy_of(others)}
         with _quiet():
             trainer = pl.Trainer(
                 max_epochs=self.epochs,

@@ -17,7 +17,6 @@ import multiprocessing
 import os
 import pickle
 import signal
-import threading
 import time
 import warnings
 from collections.abc import Callable, Iterator
@@ -26,11 +25,8 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any, ParamSpec, TypeVar, cast
 
-import pytorch_lightning as pl
 import torch
 import torch.distributed as dist
-from pytorch_lightning.plugins.environments import LightningEnvironment
-from pytorch_lightning.strategies import DDPStrategy
 
 from retrodict.errors import ModelError, RetrodictError, TrainingError
 from retrodict.models.base import Model
@@ -139,11 +135,6 @@ class Team:
             about: dict[str, Any] = {} if self._store is None else by_store
             dist.init_process_group(backend, **about)
         self._group = dist.new_group(backend="gloo", timeout=_IDLE)
-
-    def strategy(self) -> DDPStrategy:
-        """How Lightning trains in this process."""
-        here = _Environment(self.rank % self.devices, self.rank // self.devices)
-        return DDPStrategy(cluster_environment=here)
 
     def pack(self, job: Callable[[Team], Any]) -> bytes:
         """What followers are to do, as it is sent to them."""
@@ -272,43 +263,6 @@ class Team:
             if self._store.check(["failed"]):
                 return self._store.get("failed").decode()
         return None
-
-
-class PlainSigterm(pl.Callback):
-    """SIGTERM does what it did before: Lightning would first tell processes that are not listening, and wait."""
-
-    def __init__(self) -> None:
-        self.here = threading.current_thread() is threading.main_thread()
-        self.handler = signal.getsignal(signal.SIGTERM) if self.here else None
-
-    def on_train_start(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
-        """Lightning has put its own handler there by now."""
-        if self.here:
-            signal.signal(signal.SIGTERM, self.handler)
-
-
-class _Environment(LightningEnvironment):
-    """Tells Lightning that all processes are there, and which of them this one is."""
-
-    def __init__(self, local: int, node: int) -> None:
-        super().__init__()
-        self._local, self._node = local, node
-
-    @property
-    def creates_processes_externally(self) -> bool:
-        """They are there."""
-        return True
-
-    def local_rank(self) -> int:
-        """Its number on its machine."""
-        return self._local
-
-    def node_rank(self) -> int:
-        """The number of its machine."""
-        return self._node
-
-    def teardown(self) -> None:
-        """They stay."""
 
 
 def _follow(rank: int, size: int, port: int, threads: int) -> None:
