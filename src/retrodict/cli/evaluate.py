@@ -30,7 +30,8 @@ def evaluate(
         ),
     ] = None,
     tolerance: Annotated[
-        float | None, typer.Option(help="How far off in time an event may be (in --unit) to count as found.")
+        float | None,
+        typer.Option(help="How far off in time an event may be (in --unit) to count as found; by default half a gap."),
     ] = None,
     against: Annotated[Path | None, typer.Option(help="Another file of imputed events to compare with.")] = None,
     output: Annotated[Path | None, typer.Option("--output", "-o", help="Also write all scores as JSON.")] = None,
