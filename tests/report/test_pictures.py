@@ -122,6 +122,11 @@ def test_a_check_that_was_kept_is_drawn_like_the_one_that_was_made(checked, tmp_
     assert texts(draw_check(kept)) == texts(draw_check(checked))
 
 
+def test_the_check_of_a_fit_that_a_limit_of_time_had_stopped_was_not_read_again(checked):
+    again = clean_check(checked | {"about": checked["about"] | {"unfinished": True}})
+    assert again["about"] == checked["about"] | {"unfinished": True}
+
+
 def places(value, path=()):
     yield path
     items = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
