@@ -153,6 +153,7 @@ def test_plot_draws_what_other_commands_wrote(folder, tmp_path, words):
         ),
         (["plot", "imputed.csv.draws", "--id", "nobody", "-o", "a.png"], "no stream 'nobody'; streams are 'cab-0'"),
         (["plot", "model", "--id", "cab-1", "-o", "a.png"], "--id is for draws"),
+        (["plot", "imputed.csv", "--id", "cab-1", "-o", "a.png"], "did you mean imputed.csv.draws"),
         (["plot", "nowhere", "-o", "a.png"], "neither draws nor the record of a fit"),
         (["plot", "observed.json", "-o", "a.png"], "this is not a check"),
         (["plot", "imputed.csv.draws", "-o", "a.jpg"], "cannot be written as '.jpg'"),

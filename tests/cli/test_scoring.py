@@ -122,6 +122,12 @@ def test_ask_answered_a_stretch_that_ends_before_it_starts_with_a_bare_header(fo
             question("pick-up", 2.0, 1.0)
 
 
+def test_ask_took_a_number_for_seconds_since_1970_where_streams_have_dates(folder):
+    for side, value in (("--start", "8"), ("--end", "2024")):
+        with pytest.raises(rd.DataError, match=f"{side[2:]}= is the number '{value}', but the streams have dates"):
+            ask(folder, side, value)
+
+
 def test_ask_said_nothing_of_a_stretch_outside_of_every_stream(folder):
     said = ask(folder, "--start", "2031-01-01")
     assert (

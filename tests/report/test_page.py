@@ -9,6 +9,7 @@ import re
 import string
 
 import numpy as np
+import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -63,6 +64,14 @@ def test_times_come_back_to_a_ten_millionth_of_the_stream(tmp_path, axis):
         assert len(row["d"]) == 20
         assert len(row["f"]) == len(made.observed[i]) + 1
         assert row["e"]["0"] == pytest.approx(made.expected_count(0)[i], abs=1e-3)
+
+
+@pytest.mark.parametrize(("times", "grain"), [(":00", 60_000), (":07", 1000), (":07.25", 0)])
+def test_dates_are_shown_as_fine_as_those_of_the_table(tmp_path, times, grain):
+    frame = pd.DataFrame({"stream": "a", "time": f"2024-03-01 08:30{times}", "type": "call"}, index=[0])
+    seen = rd.read_events(frame, start="2024-03-01 08:00", end="2024-03-01 10:00")
+    made = rd.impute(seen, rd.Filtering(rd.Poisson([0.5]), rd.ByType(0.5)), particles=20)
+    assert read(made.report(tmp_path / "page.html", cost=1.0))[0]["axis"]["grain"] == grain
 
 
 @pytest.mark.parametrize("axis", [None, NEW_YORK], ids=["numbers", "dates"])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from itertools import combinations
 
 import numpy as np
 import pytest
@@ -11,10 +12,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import retrodict as rd
+from retrodict.events.time_axis import TimeAxis
 from retrodict.report import style
 from retrodict.report.check_picture import draw_check
 from retrodict.report.check_tables import clean_check, read_check
 from retrodict.report.curves import draw_training, read_metrics
+from retrodict.report.stream_picture import draw_stream
+from retrodict.report.stream_view import StreamView
 from tests.report.examples import HOSTILE, NEW_YORK, imputed, poisson, streams
 
 
@@ -58,6 +62,17 @@ def test_the_answer_drawn_is_the_consensus_and_has_its_probabilities(made):
     for word in ("observed", "imputed", "90 % interval", "truth", "20 draws", "effective", "America/New_York"):
         assert word in said
     assert re.search(r"\d\d:00", said)  # hours of the day
+
+
+def test_probabilities_of_close_neighbours_can_be_read():
+    decoded = rd.EventStream([1.0, 1.1, 1.2, 5.0], [0] * 4, 0.0, 10.0, columns={"probability": np.full(4, 0.9)})
+    seen = rd.EventStream([], [], 0.0, 10.0)
+    view = StreamView(seen, decoded, [], np.zeros((40, 1)), np.array([100.0]), 10.0, ("call",), TimeAxis())
+    figure = draw_stream(view)
+    figure.canvas.draw()
+    boxes = [note.get_window_extent() for note in figure.axes[0].texts]
+    assert len(boxes) == 4
+    assert not any(a.overlaps(b) for a, b in combinations(boxes, 2))
 
 
 def test_odd_streams_and_names_are_drawn():
@@ -105,6 +120,11 @@ def test_a_check_that_was_kept_is_drawn_like_the_one_that_was_made(checked, tmp_
     (tmp_path / "check.json").write_text(json.dumps(checked))
     kept = read_check(tmp_path / "check.json")
     assert texts(draw_check(kept)) == texts(draw_check(checked))
+
+
+def test_the_check_of_a_fit_that_a_limit_of_time_had_stopped_was_not_read_again(checked):
+    again = clean_check(checked | {"about": checked["about"] | {"unfinished": True}})
+    assert again["about"] == checked["about"] | {"unfinished": True}
 
 
 def places(value, path=()):

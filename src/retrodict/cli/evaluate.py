@@ -30,7 +30,8 @@ def evaluate(
         ),
     ] = None,
     tolerance: Annotated[
-        float | None, typer.Option(help="How far off in time an event may be (in --unit) to count as found.")
+        float | None,
+        typer.Option(help="How far off in time an event may be (in --unit) to count as found; by default half a gap."),
     ] = None,
     against: Annotated[Path | None, typer.Option(help="Another file of imputed events to compare with.")] = None,
     output: Annotated[Path | None, typer.Option("--output", "-o", help="Also write all scores as JSON.")] = None,
@@ -131,7 +132,8 @@ def _transport(report: dict, units: str) -> Table:
 def _by_type(report: dict, types: tuple[str, ...], units: str) -> Table:
     """Each type that is missing or imputed at all, at the first cost."""
     first = report["transport"][0]
-    table = Table(title=f"by type, at cost {first['insert_cost']:.4g} {units}", title_justify="left")
+    within = f"F1 within {report['events']['tolerance']:.4g}"
+    table = Table(title=f"by type, at cost {first['insert_cost']:.4g}, {within} {units}", title_justify="left")
     table.add_column("type", overflow="fold", min_width=18)
     for heading in ("missing", "imputed", "distance", "edits", "moved", "F1"):
         table.add_column(heading, justify="right", overflow="fold")

@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from retrodict.cli import common
+from retrodict.cli.draws import refuse_table
 from retrodict.cli.truth import Truth, read_truth
 from retrodict.errors import DataError
 from retrodict.events.atomic import check_writable
@@ -55,6 +56,7 @@ def plot(
         return
     for option, given in {"--id": id, "--tradeoff": tradeoff or None, "--cost": cost, "--truth": truth}.items():
         if given is not None:
+            refuse_table(what)
             remedy = f"give a folder of draws, or leave {option} out"
             raise DataError(f"{option} is for draws, and these are none", file=what, remedy=remedy)
     (_plot_check if what.suffix == ".json" else _plot_fit)(what, output)

@@ -133,7 +133,8 @@ def _nothing_found(evidence: Evidence) -> str:
         predicted = "incomplete streams are as predicted, " if evidence.observed is not None else ""
         expected, true = c.expected[:, -1].sum(), c.hidden[:, -1].sum()
         error = next(f.error for f in evidence.findings if f.name == imputation.EXCESS) * true
-        number = f"{expected:,.0f} ± {error:,.0f}" if error == error else f"{expected:,.0f}"
+        digits = 1 if error < 1 else 0  # so that a small error is not told as none
+        number = f"{expected:,.{digits}f} ± {error:,.{digits}f}" if error == error else f"{expected:,.0f}"
         first = (
             f"{opening} {tried}: {predicted}{number} events were expected where {true:,} were hidden, and {_covered(c)}"
         )

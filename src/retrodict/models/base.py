@@ -359,7 +359,7 @@ class Model(nn.Module, ABC):
             zone = self.calendar.zone
             raise ModelError(
                 f"the model knows hours and days by the clocks of {zone}, and these dates have no time zone. Read them "
-                f"with theirs: timezone={zone!r} (--timezone {zone}) if it is the same."
+                f"with theirs: timezone={zone!r} if it is the same."
             )
         if self.time_unit is not None and streams.axis.unit is not None:
             streams = streams.with_unit(self.time_unit)

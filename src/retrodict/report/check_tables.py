@@ -110,4 +110,6 @@ def _text(value: Any) -> str:
 
 
 def _plain(value: Any) -> Any:
+    if isinstance(value, bool):  # such as whether a limit of time had stopped the fit
+        return value
     return _text(value) if isinstance(value, str) else _maybe(value)

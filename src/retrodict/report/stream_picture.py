@@ -21,6 +21,8 @@ from retrodict.report.style import (
     tidy,
 )
 
+_MOST_LINES = 3  # of numbers above a row
+
 
 def draw_stream(view: StreamView, title: str | None = None) -> Picture:
     """One row for each type, and the effective families below, over the same time."""
@@ -100,8 +102,22 @@ def _draw_answer(axes: Any, view: StreamView, row: dict[int, int]) -> None:
     axes.scatter(x, level, marker="o", s=60, color=IMPUTED, alpha=np.clip(shade, 0.15, 1.0), zorder=5, label="imputed")
     axes.scatter(x, level, marker="o", s=60, facecolors="none", edgecolors=IMPUTED, zorder=5)
     if len(imputed) <= 40:
-        for at, height, chance in zip(x, level, shade, strict=True):
-            axes.annotate(f"{chance:.2f}", (at, height), (0, 7), textcoords="offset points", ha="center", fontsize=7)
+        for at, height, chance, lift in zip(x, level, shade, _lifts(view, level), strict=True):
+            axes.annotate(
+                f"{chance:.2f}", (at, height), (0, 7 + 8 * lift), textcoords="offset points", ha="center", fontsize=7
+            )
+
+
+def _lifts(view: StreamView, level: list[int]) -> list[int]:
+    """How many lines higher the number of each imputed event stands, so that close neighbours can be read."""
+    width = 0.027 * (view.observed.end - view.observed.start)  # of a number
+    last: dict[tuple[int, int], float] = {}  # (row, line): where its last number stands
+    lifts = []
+    for row, at in zip(level, view.imputed.times, strict=True):
+        free = (line for line in range(_MOST_LINES) if at - last.get((row, line), -np.inf) >= width)
+        lifts.append(next(free, 0))
+        last[row, lifts[-1]] = at
+    return lifts
 
 
 def _draw_families(axes: Any, view: StreamView) -> None:

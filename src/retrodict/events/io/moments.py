@@ -32,6 +32,9 @@ def on_axis(value: Any, axis: TimeAxis, label: str) -> float:
         raise DataError(f"{label} is a date, but the streams have plain numbers as times", remedy="give a number")
     if time.missing.any():
         raise DataError(f"{label} is {show(value)}, which is no time", remedy="give a number or a date")
+    if not time.calendar and axis.is_calendar:
+        problem = f"{label} is the number {show(value)}, but the streams have dates as times"
+        raise DataError(problem, remedy="give a date, such as 2013-01-05T08:00")
     if not time.calendar:
         return float(time.values[0])
     if (time.zone is None) != (axis.timezone is None):

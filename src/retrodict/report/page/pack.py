@@ -19,6 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from retrodict.events.stream import EventStream
+from retrodict.events.stream_set import StreamSet
 from retrodict.report.page.content import Answer, Content, Score
 from retrodict.report.stream_view import StreamView
 
@@ -50,7 +51,7 @@ def index_of(content: Content, blocks: list[int]) -> dict[str, Any]:
             "scale": o.axis.scale,
             "origin": None if o.axis.origin is None else o.axis.origin / 1e6,
             "zone": o.axis.timezone,
-            "whole": o.axis.is_calendar and not (o.axis.to_instants(o.event_times) % 10**9).any().item(),
+            "grain": _grain(o),
         },
         "types": [_name(name) for name in o.types],
         "streams": {
@@ -76,6 +77,16 @@ def index_of(content: Content, blocks: list[int]) -> dict[str, Any]:
         "facts": content.facts,
         "blocks": blocks,
     }
+
+
+def _grain(streams: StreamSet) -> int:
+    """Milliseconds to which dates are rounded down: a minute or a second where all observed times are whole, else 0."""
+    if not streams.axis.is_calendar:
+        return 0
+    instants = streams.axis.to_instants(np.concatenate([streams.starts, streams.event_times, streams.ends]))
+    if not (instants % 60_000_000_000).any():
+        return 60_000
+    return 0 if (streams.axis.to_instants(streams.event_times) % 1_000_000_000).any() else 1000
 
 
 def blocks_of(content: Content) -> Iterator[tuple[int, str]]:

@@ -1,7 +1,7 @@
 // The page: what is chosen, and what follows from it.
 const LEGEND = [
   ['observed', drawing('path', { class: 'seen', d: 'M2 2h9v9h-9z' })],
-  ['imputed, as dark as it is probable', drawing('circle', { class: 'guess', cx: 7, cy: 7, r: 5.5 })],
+  ['imputed: the fainter, the less probable', drawing('circle', { class: 'guess', cx: 7, cy: 7, r: 5.5 })],
   ['90 % interval', drawing('path', { class: 'span', d: 'M0 7h14' })],
   ['belief: expected rate', drawing('path', { class: 'belief', d: 'M0 13q7 -22 14 0z' })],
   ['draws, one a line', drawing('path', { class: 'draws', d: 'M3 1v5M9 4v5M12 8v5' })],

@@ -24,6 +24,7 @@ function eventTable(stream, answer, index, words, most = MOST_ROWS) {
     event.kind === 'imputed' ? words.between(event.from, event.to, stream.step) : '',
   ]);
   const table = makeTable(['time', 'type', 'what', 'probability', '90 % interval'], rows, `Events of stream ${index.streams.id[stream.number]}`, 3);
+  table.className = 'events';
   if (events.length <= most) return [table];
   const more = element('button', { type: 'button' }, `Show all ${count(events.length, 'event')}`);
   more.addEventListener('click', () => {

@@ -74,18 +74,22 @@ class TimeWords {
     const ms = this.shown(this.instant(t), step * this.axis.scale * 1000);
     const wall = new Date(this.onWall(ms));
     const sub = ms % 1000 ? `.${pad(wall.getUTCMilliseconds(), 3)}` : '';
-    return `${this.day(wall)} ${pad(wall.getUTCHours())}:${pad(wall.getUTCMinutes())}:${pad(wall.getUTCSeconds())}${sub}`;
+    const seconds = this.axis.grain === 60000 ? '' : `:${pad(wall.getUTCSeconds())}${sub}`;
+    return `${this.day(wall)} ${pad(wall.getUTCHours())}:${pad(wall.getUTCMinutes())}${seconds}`;
   }
 
-  // Milliseconds as they are shown: whole seconds, rounded down as in the table, where all observed times are such.
+  // Milliseconds as they are shown: whole minutes or seconds, rounded down as in the table, where all observed times are such.
   shown(ms, quantum) {
-    if (quantum >= 500) return Math.round(ms / 1000) * 1000;
-    return this.axis.whole ? Math.floor((ms + quantum) / 1000) * 1000 : Math.round(ms);
+    const { grain } = this.axis, coarse = Math.max(grain, 1000);
+    if (quantum >= coarse / 2) return Math.round(ms / coarse) * coarse;
+    return grain ? Math.floor((ms + quantum) / grain) * grain : Math.round(ms);
   }
 
-  // From one time to another, and an amount of time, with the unit said once.
+  // From one time to another, and an amount of time, with the day or the unit said once.
   between(from, to, step = 0) {
-    return this.dated ? `${this.full(from, step)} to ${this.full(to, step)}` : `${this.number(from, step)} to ${this.full(to, step)}`;
+    if (!this.dated) return `${this.number(from, step)} to ${this.full(to, step)}`;
+    const first = this.full(from, step), last = this.full(to, step), [day, clock] = last.split(' ');
+    return `${first} to ${first.startsWith(`${day} `) ? clock : last}`;
   }
 
   amount(value) {
