@@ -13,6 +13,7 @@ import pytest
 import retrodict as rd
 from retrodict.errors import ModelError
 from retrodict.events.time_axis import TimeAxis
+from retrodict.smc import diagnostics
 from retrodict.smc.diagnostics import Diagnostics
 from retrodict.smc.guesses import Guesses
 from retrodict.smc.posterior_folder import save_posterior
@@ -129,6 +130,16 @@ def test_a_stretch_with_few_families_is_named():
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         many.warn()
+
+
+def test_the_longest_stretch_is_named_where_there_are_several(monkeypatch):
+    """Segments 0 and 4 to 6 of nine have few families; the events are at 1, 2, ..., 8."""
+    observed = rd.StreamSet([rd.EventStream(np.arange(1.0, 9.0), [0] * 8, end=9.0, id="busy")], types=["0"])
+    posterior = rd.impute(observed, rd.Filtering(rd.Poisson([1.0]), rd.ByType([0.5])), particles=20)
+    thin = np.isin(np.arange(9), [0, 4, 5, 6])
+    monkeypatch.setattr(diagnostics, "_thin_segments", lambda posterior: (np.zeros(9, dtype=np.int64), thin))
+    with pytest.warns(rd.DataNotice, match=r"stream 'busy' between 4(\.0)? and 7(\.0)?: fewer than 10"):
+        posterior.warn()
 
 
 def test_lagged_guesses_keep_families_where_the_full_ensemble_loses_them(tmp_path):

@@ -135,8 +135,10 @@ def _thin_stretches(posterior: Posterior) -> Iterator[str]:
     times = np.bincount(stream[thin], minlength=len(observed))
     worst = int(np.argmax(times))
     own = np.flatnonzero(thin & (stream == worst)) - (observed.offsets[worst] + worst)
-    edges = [observed.starts[worst], *observed[worst].times, observed.ends[worst]]
-    since, until = (observed.axis.label(float(t)) for t in (edges[own[0]], edges[own[-1] + 1]))
+    edges = np.array([observed.starts[worst], *observed[worst].times, observed.ends[worst]])
+    runs = np.split(own, np.flatnonzero(np.diff(own) > 1) + 1)
+    longest = max(runs, key=lambda run: float(edges[run[-1] + 1] - edges[run[0]]))
+    since, until = (observed.axis.label(float(t)) for t in (edges[longest[0]], edges[longest[-1] + 1]))
     others = int((times > 0).sum()) - 1
     more = f", and {others} more stream{'s' if others > 1 else ''}" if others else ""
     yield (
