@@ -126,6 +126,9 @@ def test_a_stretch_with_few_families_is_named():
     thin = rd.impute(busy, rd.Filtering(model, mechanism), particles=20, resample=None, engine="torch")
     with pytest.warns(rd.DataNotice, match=r"stream 'busy' between .* and .*: fewer than 10 independent guesses"):
         thin.warn()
+    fewest = rd.impute(busy, rd.Filtering(model, mechanism), particles=8)  # they cannot be ten families
+    with pytest.warns(rd.DataNotice, match="fewer than 10 independent guesses"):
+        fewest.warn()
     many = rd.impute(busy, rd.Filtering(model, mechanism), particles=4000)
     with warnings.catch_warnings():
         warnings.simplefilter("error")

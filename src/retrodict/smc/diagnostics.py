@@ -118,8 +118,6 @@ def _thin_segments(posterior: Posterior) -> tuple[NDArray[np.int64], NDArray[np.
     """The stream of each segment, and whether events are missing there and few families are left."""
     observed, guesses = posterior.observed, posterior.chosen
     stream = np.repeat(np.arange(len(observed)), observed.lengths + 1)
-    if posterior.num_particles <= FEW:
-        return stream, np.zeros(len(stream), dtype=bool)
     expected = guesses.expected_counts(observed).sum(1)
     families = guesses.effective_families
     families = families[~np.isnan(families)]  # segment by segment, as the expected counts are
