@@ -126,20 +126,43 @@ def _compare(a: Ints, b: Ints) -> int:
     return len(a) - len(b)
 
 
+class Arranged(NamedTuple):
+    """The particles that carry weight of n streams, each stream's in an order of its own.
+
+    Stream i has particles ``particles[i]:particles[i + 1]``, whose ``weights`` [P] sum to one, and events
+    ``events[i]:events[i + 1]`` with ``times`` [E] and ``types`` [E]. ``offsets`` [P + n] are those of the particles'
+    events among the stream's own, one more for each stream than it has particles.
+    """
+
+    times: Floats
+    types: Ints
+    offsets: Ints
+    weights: Floats
+    particles: Ints
+    events: Ints
+
+
 @entry_point
-def select(times: Floats, types: Ints, offsets: Ints, particles: Ints) -> tuple[Floats, Ints, Ints]:
-    """Times, types and offsets of chosen particles alone, in the order given."""
-    bounds = np.zeros(len(particles) + 1, np.int64)
-    for i in range(len(particles)):
-        m = particles[i]
-        bounds[i + 1] = bounds[i] + offsets[m + 1] - offsets[m]
-    chosen_times, chosen_types = np.empty(bounds[-1]), np.empty(bounds[-1], np.int64)
-    for i in range(len(particles)):
-        first = offsets[particles[i]]
-        for e in range(bounds[i + 1] - bounds[i]):
-            chosen_times[bounds[i] + e] = times[first + e]
-            chosen_types[bounds[i] + e] = types[first + e]
-    return chosen_times, chosen_types, bounds
+def arrange(times: Floats, types: Ints, offsets: Ints, weights: Floats, first: int, stop: int) -> Arranged:
+    """Streams ``first`` to ``stop`` of a set of ensembles with ``weights`` [N, M]."""
+    n, M = stop - first, weights.shape[1]
+    size = offsets[stop * M] - offsets[first * M]
+    own_times, own_types, own_offsets = np.empty(size), np.empty(size, np.int64), np.zeros(n * (M + 1), np.int64)
+    own_weights, particles, events = np.empty(n * M), np.zeros(n + 1, np.int64), np.zeros(n + 1, np.int64)
+    p = e = particles[0]
+    for i in range(n):
+        begin = (first + i) * M
+        kept = own_order(times, types, offsets[begin : begin + M + 1], weights[first + i])
+        total = weights[first + i][kept].sum()
+        for m in kept:
+            own_weights[p] = weights[first + i, m] / total
+            for event in range(offsets[begin + m], offsets[begin + m + 1]):
+                own_times[e], own_types[e] = times[event], types[event]
+                e += 1
+            p += 1
+            own_offsets[p + i] = e - events[i]
+        particles[i + 1], events[i + 1] = p, e
+    return Arranged(own_times[:e], own_types[:e], own_offsets[: p + n], own_weights[:p], particles, events)
 
 
 # --- candidates --------------------------------------------------------------------------------------------

@@ -6,7 +6,7 @@ import numpy as np
 from numba import njit
 
 from retrodict.decode.flat import Ensembles, check_ensembles
-from retrodict.decode.kernels import Floats, Ints, entry_point, in_threads, longest
+from retrodict.decode.kernels import Floats, Ints, blocks_of, entry_point, in_threads, longest
 from retrodict.decode.transport import Cost, CostLike, align, as_cost, workspace
 from retrodict.errors import DataError
 
@@ -27,16 +27,39 @@ def expected_distance_set(
             remedy="give the times, types and offsets [N + 1] of one decode for each stream",
         )
 
-    def expect(i: int) -> float:
-        decode = slice(offsets[i], offsets[i + 1])
-        own = checked.offsets[i * M : (i + 1) * M + 1]
-        events = times[decode], types[decode], checked.event_times, checked.event_types, own
-        return _expected_distance(*events, checked.weights[i], price)
+    def expect(first: int, stop: int) -> Floats:
+        return _expected_distances(times, types, offsets, *checked, first, stop, price)
 
-    return np.array(in_threads(expect, N, threads))
+    found = in_threads(expect, blocks_of(checked.offsets[::M]), threads)
+    return np.concatenate([np.empty(0), *found])
 
 
 @entry_point
+def _expected_distances(
+    times: Floats,
+    types: Ints,
+    offsets: Ints,
+    event_times: Floats,
+    event_types: Ints,
+    owners: Ints,
+    weights: Floats,
+    first: int,
+    stop: int,
+    cost: Cost,
+) -> Floats:
+    """The expected distance of the decodes of streams ``first`` to ``stop``, [stop - first]."""
+    M = weights.shape[1]
+    found = np.empty(stop - first)
+    for i in range(first, stop):
+        decode = slice(offsets[i], offsets[i + 1])
+        own = owners[i * M : (i + 1) * M + 1]
+        found[i - first] = _expected_distance(
+            times[decode], types[decode], event_times, event_types, own, weights[i], cost
+        )
+    return found
+
+
+@njit
 def _expected_distance(
     times: Floats, types: Ints, event_times: Floats, event_types: Ints, offsets: Ints, weights: Floats, cost: Cost
 ) -> float:

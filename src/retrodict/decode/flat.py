@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from retrodict.decode.ensemble import check_weights
-from retrodict.decode.kernels import Floats, Ints
+from retrodict.decode.kernels import Floats, Ints, entry_point
 from retrodict.errors import DataError
 
 
@@ -103,16 +103,32 @@ def thin_set(ensembles: Ensembles, draws: int, uniforms: ArrayLike) -> Ensembles
     N, M = checked.weights.shape
     if draws >= M:
         return checked
-    points = (np.arange(draws) + np.broadcast_to(np.asarray(uniforms, dtype=np.float64), N)[:, None]) / draws
-    edges = checked.weights.cumsum(1)
-    edges /= edges[:, -1:]
-    last = M - 1 - np.argmax(checked.weights[:, ::-1] > 0, axis=1)  # rounding must not pick beyond all weight
-    picked = np.empty((N, draws), np.int64)
-    for i in range(N):
-        picked[i] = i * M + np.minimum(np.searchsorted(edges[i], points[i], side="right"), last[i])
+    begins = np.array(np.broadcast_to(np.asarray(uniforms, dtype=np.float64), N))
+    picked = _pick(checked.weights, draws, begins) + M * np.arange(N)[:, None]
     rows = picked.reshape(-1)
     counts = np.diff(checked.offsets)[rows]
     offsets = np.concatenate([[0], np.cumsum(counts)])
     events = np.repeat(checked.offsets[rows] - offsets[:-1], counts) + np.arange(offsets[-1])
     equal = np.full((N, draws), 1.0 / draws)
     return Ensembles(checked.event_times[events], checked.event_types[events], offsets, equal)
+
+
+@entry_point
+def _pick(weights: Floats, draws: int, begins: Floats) -> Ints:
+    """The particle of its stream that each draw is, [N, draws]: the one in whose share of the weight its point lies."""
+    N, M = weights.shape
+    picked = np.empty((N, draws), np.int64)
+    for i in range(N):
+        total, last = 0.0, 0
+        for m in range(M):
+            total += weights[i, m]
+            if weights[i, m] > 0.0:
+                last = m  # rounding must not pick beyond all weight
+        m, edge = 0, weights[i, 0]
+        for d in range(draws):
+            point = (d + begins[i]) / draws
+            while m < last and edge / total <= point:
+                m += 1
+                edge += weights[i, m]
+            picked[i, d] = m
+    return picked

@@ -27,6 +27,7 @@ Bools: TypeAlias = NDArray[np.bool_]
 _Function = TypeVar("_Function", bound=Callable[..., Any])
 _Result = TypeVar("_Result")
 _SOURCES = sorted(Path(__file__).parent.glob("*.py"))
+_EVENTS, _STREAMS = 20_000, 256  # particle events and streams that a thread takes at a time
 _STAMP = hashlib.sha256(b"".join(path.read_bytes() for path in _SOURCES)).hexdigest()
 
 
@@ -40,19 +41,36 @@ def entry_point(function: _Function) -> _Function:
 
 
 def in_threads(
-    work: Callable[[int], _Result], count: int, threads: int | None, progress: Callable[[], None] | None = None
+    work: Callable[[int, int], _Result],
+    edges: Ints,
+    threads: int | None,
+    progress: Callable[[], None] | None = None,
 ) -> list[_Result]:
-    """What ``work`` gives for 0 to ``count`` - 1; entry points called in it run side by side (None: on all cores)."""
+    """``work(first, stop)`` of each block of streams between ``edges``; entry points in it run side by side.
+
+    ``threads`` None stands for all cores; ``progress`` is called once for each stream.
+    """
     if threads is None:
         threads = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    results = []
-    with ThreadPoolExecutor(max(1, min(threads, count))) as pool:
-        one_by_one = map(work, range(count)) if min(threads, count) <= 1 else pool.map(work, range(count))
-        for result in one_by_one:
+    results, blocks = [], (edges[:-1].tolist(), edges[1:].tolist())
+    with ThreadPoolExecutor(max(1, min(threads, len(edges) - 1))) as pool:
+        one_by_one = map(work, *blocks) if min(threads, len(edges) - 1) <= 1 else pool.map(work, *blocks)
+        for result, first, stop in zip(one_by_one, *blocks, strict=True):
             results.append(result)
             if progress is not None:
-                progress()
+                for _ in range(first, stop):
+                    progress()
     return results
+
+
+def blocks_of(offsets: Ints) -> Ints:
+    """Edges of blocks of streams with about ``_EVENTS`` particle events each, or of one stream, [B + 1].
+
+    Stream i owns events ``offsets[i]:offsets[i + 1]``.
+    """
+    streams = np.arange(len(offsets))
+    begins = np.flatnonzero(np.diff(offsets[:-1] // _EVENTS + streams[:-1] // _STREAMS, prepend=-1))
+    return np.append(begins, streams[-1])
 
 
 @njit

@@ -15,10 +15,10 @@ from typing import Literal, NamedTuple
 import numpy as np
 from numba import njit
 
-from retrodict.decode.ensemble import Ensemble, list_candidates, next_cut, own_order, restrict, select
+from retrodict.decode.ensemble import Arranged, Ensemble, arrange, list_candidates, next_cut, restrict
 from retrodict.decode.exact import exact_search
 from retrodict.decode.flat import Charges, Ensembles, check_charges, check_ensembles
-from retrodict.decode.kernels import Floats, Ints, entry_point, first_at_least, in_threads
+from retrodict.decode.kernels import Floats, Ints, blocks_of, entry_point, first_at_least, in_threads
 from retrodict.decode.local import Decode, clear, gather, local_search, quantile
 from retrodict.decode.transport import Cost, CostLike, as_cost
 from retrodict.errors import DataError
@@ -116,46 +116,51 @@ def decode_checked(
     progress: Callable[[], None] | None = None,
 ) -> list[Decodes]:
     """The decodes for each cost of ensembles that were checked."""
-    N, M = ensembles.weights.shape
 
-    def decode_stream(i: int) -> list[Summary]:
-        offsets, weights = ensembles.offsets[i * M : (i + 1) * M + 1], ensembles.weights[i]
-        kept = own_order(ensembles.event_times, ensembles.event_types, offsets, weights)
-        times, types, bounds = select(ensembles.event_times, ensembles.event_types, offsets, kept)
-        order, w = np.argsort(times), weights[kept]
-        w /= w.sum()
-        part = slice(charges.offsets[i], charges.offsets[i + 1])
-        starts, values = charges.starts[part].copy(), charges.values[part].copy()
-        return [_solve(times, types, bounds, order, w, starts, values, cost, options) for cost in costs]
+    def decode_streams(first: int, stop: int) -> list[Found]:
+        own = arrange(*ensembles, first, stop)
+        order = _sort_by_time(own)
+        return [_solve_streams(own, order, charges, first, cost, options) for cost in costs]
 
-    found = in_threads(decode_stream, N, threads, progress)
-    return [_join([of_stream[c] for of_stream in found], cost) for c, cost in enumerate(costs)]
+    blocks = blocks_of(ensembles.offsets[:: ensembles.weights.shape[1]])
+    found = in_threads(decode_streams, blocks, threads, progress)
+    return [_join([of_block[c] for of_block in found], cost) for c, cost in enumerate(costs)]
 
 
-def _join(found: Sequence[Summary], cost: Cost) -> Decodes:
+def _sort_by_time(own: Arranged) -> Ints:
+    """What sorts the particle events of each stream by time, [E]."""
+    sizes = np.diff(own.events)
+    order = np.lexsort((own.times, np.repeat(np.arange(len(sizes)), sizes)))
+    return order - np.repeat(own.events[:-1], sizes)
+
+
+def _join(found: Sequence[Found], cost: Cost) -> Decodes:
     """The decodes of all streams in flat arrays, the events of each sorted by time."""
-    offsets = np.array([0, *(len(f.times) for f in found)], dtype=np.int64).cumsum()
+    sizes = np.concatenate([np.empty(0, np.int64), *(f.sizes for f in found)])
     times = np.concatenate([np.empty(0), *(f.times for f in found)])
     types = np.concatenate([np.empty(0, np.int64), *(f.types for f in found)])
-    order = np.lexsort((times, np.repeat(np.arange(len(found)), np.diff(offsets))))
+    order = np.lexsort((times, np.repeat(np.arange(len(sizes)), sizes)))
     probability = np.concatenate([np.empty(0), *(f.probability for f in found)])[order]
     earliest, latest = np.concatenate([np.empty((0, 2)), *(f.interval for f in found)])[order].T
-    moved, inserted, deleted = np.array([f.expected for f in found]).reshape(-1, 3).T
-    charged, lower = np.array([f.totals for f in found]).reshape(-1, 2).T
+    moved, inserted, deleted = np.concatenate([np.empty((0, 3)), *(f.expected for f in found)]).T
+    charged, lower = np.concatenate([np.empty((0, 2)), *(f.totals for f in found)]).T
     risk = cost.insert * inserted + cost.delete * deleted + moved
     lower = np.clip(lower, 0.0, risk + charged)  # rounding may lift the bound above the objective in the last digits
     events = times[order], types[order], probability, earliest, latest
+    offsets = np.concatenate([[0], np.cumsum(sizes)])
     return Decodes(*events, offsets, risk, charged, lower, moved, inserted, deleted)
 
 
-# --- one stream --------------------------------------------------------------------------------------------
+# --- a block of streams ------------------------------------------------------------------------------------
 
 
-class Summary(NamedTuple):
-    """The ``times`` [D], ``types`` [D], ``probability`` [D] and ``interval`` [D, 2] of the events of a decode.
+class Found(NamedTuple):
+    """The decodes of n streams, with D events in all.
 
-    ``expected`` [3] is the time moved and the numbers of insertions and deletions (eq. decomp), weighted over
-    particles; ``totals`` [2] are the charges of the events and the lower bound on risk plus charges.
+    ``times`` [D], ``types`` [D], ``probability`` [D] and ``interval`` [D, 2] of the events, stream by stream, of which
+    each has ``sizes`` [n]. ``expected`` [n, 3] is the time moved and the numbers of insertions and deletions
+    (eq. decomp), weighted over particles; ``totals`` [n, 2] are the charges of the events and the lower bound on risk
+    plus charges.
     """
 
     times: Floats
@@ -164,44 +169,60 @@ class Summary(NamedTuple):
     interval: Floats
     expected: Floats
     totals: Floats
+    sizes: Ints
 
 
 @entry_point
+def _solve_streams(own: Arranged, order: Ints, charges: Charges, first: int, cost: Cost, options: Options) -> Found:
+    """The consensus of streams that are arranged, of which the first has the charges of stream ``first``."""
+    n, size = len(own.events) - 1, len(own.times)
+    expected, totals, sizes = np.zeros((n, 3)), np.zeros((n, 2)), np.zeros(n, np.int64)
+    found = Found(
+        np.empty(size), np.empty(size, np.int64), np.empty(size), np.empty((size, 2)), expected, totals, sizes
+    )
+    count = own.events[0]
+    for i in range(n):
+        before = count
+        count = _solve(own, order, charges, first, i, cost, options, found, count)
+        sizes[i] = count - before
+    events = found.times[:count].copy(), found.types[:count].copy(), found.probability[:count].copy()
+    return Found(*events, found.interval[:count].copy(), expected, totals, sizes)
+
+
+@njit
 def _solve(
-    times: Floats,
-    types: Ints,
-    offsets: Ints,
+    own: Arranged,
     order: Ints,
-    weights: Floats,
-    segments: Floats,
-    charges: Floats,
+    charges: Charges,
+    first_stream: int,
+    i: int,
     cost: Cost,
     options: Options,
-) -> Summary:
-    """The consensus of all stretches, by type and time; ``order`` [E] sorts the times.
+    found: Found,
+    count: int,
+) -> int:
+    """Add the consensus of all stretches of stream i, by type and time, after ``count`` events; the new count.
 
-    Consensus events are charged by the segment they are in: ``segments`` [S] are their starts and ``charges`` [S] in
-    units of C_delete.
+    ``order`` sorts the times of each stream. Consensus events are charged by the segment they are in.
     """
-    candidates = list_candidates(times, types, offsets, order)
-    size = len(times)
-    found = Summary(
-        np.empty(size), np.empty(size, np.int64), np.empty(size), np.empty((size, 2)), np.zeros(3), np.zeros(2)
-    )
+    events, particles = slice(own.events[i], own.events[i + 1]), slice(own.particles[i], own.particles[i + 1])
+    offsets = own.offsets[own.particles[i] + i : own.particles[i + 1] + i + 1]
+    segments = slice(charges.offsets[first_stream + i], charges.offsets[first_stream + i + 1])
+    weights = own.weights[particles]
+    candidates = list_candidates(own.times[events], own.types[events], offsets, order[events])
     begin = offsets[:-1].copy()
-    charge = _charge_candidates(candidates.times, segments, charges, cost)
-    first = count = offsets[0]  # a literal 0 would have all callees compiled once more
+    charge = _charge_candidates(candidates.times, charges.starts[segments], charges.values[segments], cost)
+    first = offsets[0]  # a literal 0 would have all callees compiled once more
     while first < len(candidates.times):
         stop = next_cut(candidates, first, cost.insert + cost.delete)
         ensemble = restrict(candidates, weights, charge, begin, first, stop)
         decode = local_search(ensemble, cost, options.starts)
         decode, proven = exact_search(ensemble, cost, decode, options.tolerance, options.rounds)
-        found.totals[1] += proven
-        before, count = count, _summarise(decode, ensemble, options.level, cost.delete, count, found)
+        found.totals[i, 1] += proven
+        before, count = count, _summarise(decode, ensemble, options.level, cost.delete, i, count, found)
         found.types[before:count] = candidates.types[first]
         first = stop
-    events = found.times[:count], found.types[:count], found.probability[:count], found.interval[:count]
-    return Summary(*events, found.expected, found.totals)
+    return count
 
 
 @njit
@@ -240,8 +261,10 @@ def _believe(share: float, charge: float, delete: float) -> float:
 
 
 @njit
-def _summarise(decode: Decode, ensemble: Ensemble, level: float, delete: float, count: int, found: Summary) -> int:
-    """Add the events of a decode after ``count`` others; the new count.
+def _summarise(
+    decode: Decode, ensemble: Ensemble, level: float, delete: float, stream: int, count: int, found: Found
+) -> int:
+    """Add the events of a decode of a stream after ``count`` others; the new count.
 
     Events that no particle has are left out: they are worth something only if C_delete = 0, and then nothing.
     """
@@ -257,9 +280,9 @@ def _summarise(decode: Decode, ensemble: Ensemble, level: float, delete: float, 
         earliest = quantile(mass, low, high, tail * total - slack)
         latest = quantile(mass, low, high, (1.0 - tail) * total - slack)
         for j in range(low, high + 1):
-            found.expected[0] += mass[j] * abs(ensemble.candidates[j] - decode.times[i])
+            found.expected[stream, 0] += mass[j] * abs(ensemble.candidates[j] - decode.times[i])
         clear(mass, low, high)
-        found.totals[0] += charge
+        found.totals[stream, 0] += charge
         found.times[count], found.probability[count] = decode.times[i], _believe(min(total, 1.0), charge, delete)
         found.interval[count, 0] = ensemble.candidates[earliest]
         found.interval[count, 1] = ensemble.candidates[latest]
@@ -269,6 +292,6 @@ def _summarise(decode: Decode, ensemble: Ensemble, level: float, delete: float, 
         for i in range(len(decode.times)):
             agreed += decode.match[m, i] >= 0
         size = ensemble.offsets[m + 1] - ensemble.offsets[m]
-        found.expected[1] += ensemble.weights[m] * (size - agreed)
-        found.expected[2] += ensemble.weights[m] * (count - before - agreed)
+        found.expected[stream, 1] += ensemble.weights[m] * (size - agreed)
+        found.expected[stream, 2] += ensemble.weights[m] * (count - before - agreed)
     return count
