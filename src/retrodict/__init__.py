@@ -58,6 +58,7 @@ if TYPE_CHECKING:
     from retrodict.train.fitting import fit
     from retrodict.train.incomplete import fit_incomplete
     from retrodict.train.mechanism import learn_missing
+    from retrodict.train.show import plot_training
 
 # Imported when first used: torch takes seconds to load, and Lightning and Numba as long again.
 _LATER = {
@@ -100,6 +101,7 @@ _LATER = {
     "load_online": "retrodict.smc.online.online",
     "load_posterior": "retrodict.smc.posterior",
     "load_proposal": "retrodict.proposals.proposal_folder",
+    "plot_training": "retrodict.train.show",
     "read_events": "retrodict.events.io.read",
     "read_missing": "retrodict.missingness.spec",
     "save_model": "retrodict.models.model_folder",
@@ -166,6 +168,7 @@ __all__ = [
     "load_online",
     "load_posterior",
     "load_proposal",
+    "plot_training",
     "read_events",
     "read_missing",
     "save_model",

@@ -10,7 +10,7 @@ import pytest
 
 from retrodict import EventStream, StreamSet
 from retrodict.errors import DataError, DataNotice
-from retrodict.events.io.easytpp import from_easytpp, to_easytpp
+from retrodict.events.io.easytpp import from_easytpp
 from retrodict.events.io.pickles import load_plain
 from retrodict.events.io.read import read_events
 from retrodict.events.io.write import write_events
@@ -69,7 +69,7 @@ def test_bounds_and_names():
 
 
 def test_written_records_are_easytpps(tmp_path):
-    assert to_easytpp(EXPECTED) == RECORDS
+    assert EXPECTED.to_easytpp() == RECORDS
     write_events(EXPECTED, tmp_path / "a.json")
     assert json.loads((tmp_path / "a.json").read_text()) == RECORDS
     write_events(EXPECTED, tmp_path / "a.jsonl.gz", format="easytpp")
@@ -79,7 +79,7 @@ def test_written_records_are_easytpps(tmp_path):
 
 def test_times_count_from_the_start():
     late = StreamSet([EventStream([5.5, 7], [0, 0], start=5, end=9)])
-    record = to_easytpp(late)[0]
+    record = late.to_easytpp()[0]
     assert record["time_since_start"] == [0.5, 2.0]
     assert record["time_since_last_event"] == [0.5, 1.5]
 

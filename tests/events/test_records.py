@@ -14,7 +14,6 @@ from hypothesis import given, settings
 
 import retrodict as rd
 from retrodict.errors import DataError, DataNotice
-from retrodict.events.io.easytpp import to_easytpp
 from tests.events.test_round_trips import stream_sets
 
 ROWS = [
@@ -130,11 +129,11 @@ def test_any_streams_go_through_records(tmp_path_factory, streams):
             assert np.array_equal(getattr(again, part), getattr(streams, part)), part
         assert np.allclose(again.event_times, streams.event_times, rtol=1e-15, atol=0)
         assert again.columns["count"].tolist() == streams.columns["count"].tolist()
-    assert to_easytpp(again)[0]["seq_len"] == len(streams[0])
+    assert again.to_easytpp()[0]["seq_len"] == len(streams[0])
 
 
 def test_no_streams_are_no_records(tmp_path):
-    assert to_easytpp(read(ROWS)[:0]) == []
+    assert read(ROWS)[:0].to_easytpp() == []
     assert read(TABLE)[:0].to_table().equals(TABLE[:0])
     rd.write_events(read(ROWS)[:0], tmp_path / "a.json")
     assert json.loads((tmp_path / "a.json").read_text()) == []

@@ -27,7 +27,10 @@ def browser():
     program = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
     if program is None:
         lacking("no Chromium was found, so the page was not opened: apt-get install chromium")
-    api = pytest.importorskip("playwright.sync_api", reason="Playwright is not installed: pip install playwright")
+    try:
+        from playwright import sync_api as api
+    except ImportError:
+        lacking("Playwright is not installed: pip install playwright")
     with api.sync_playwright() as playwright:
         chromium = playwright.chromium.launch(executable_path=program, args=["--no-sandbox", "--disable-gpu"])
         yield chromium
@@ -47,8 +50,8 @@ def visit(browser):
     """Open a page, as wide as asked; it must run without an error and ask nothing of any network."""
     pages = []
 
-    def go(path: Path, width: int = 1280, scheme: str = "light"):
-        page = browser.new_page(viewport={"width": width, "height": 900}, color_scheme=scheme)
+    def go(path: Path, width: int = 1280, scheme: str = "light", touch: bool = False):
+        page = browser.new_page(viewport={"width": width, "height": 900}, color_scheme=scheme, has_touch=touch)
         page.set_default_timeout(10_000)
         page.troubles = []
         page.on("pageerror", lambda error: page.troubles.append(str(error)))

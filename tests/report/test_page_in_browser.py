@@ -142,6 +142,20 @@ def test_an_event_hovered_over_says_what_it_is(visit, path, posterior):
     assert page.locator(".tip").is_hidden()
 
 
+def test_an_event_tapped_says_what_it_is_and_a_tap_beside_it_ends_that(visit, path, posterior):
+    page = visit(path, width=390, touch=True)
+    dot = page.locator("#timeline .guess").first
+    dot.scroll_into_view_if_needed()
+    box = dot.bounding_box()
+    x, y = box["x"] + box["width"] / 2, box["y"] + box["height"] / 2
+    page.touchscreen.tap(x, y)
+    event = posterior[0].consensus(1.0)[0]
+    assert f"probability {event.columns['probability'][0]:.2f}" in page.inner_text(".tip", timeout=1_000)
+    assert page.locator(".tip").is_visible()
+    page.touchscreen.tap(x, page.locator("#timeline").bounding_box()["y"] + 1)
+    assert page.locator(".tip").is_hidden()
+
+
 def test_zoom_by_button_wheel_key_and_drag(visit, path):
     page = visit(path)
     whole = axis_labels(page)

@@ -16,7 +16,7 @@ from retrodict.events.time_axis import TimeAxis
 from retrodict.report import style
 from retrodict.report.check_picture import draw_check
 from retrodict.report.check_tables import clean_check, read_check
-from retrodict.report.curves import draw_training, read_metrics
+from retrodict.report.curves import read_metrics
 from retrodict.report.stream_picture import draw_stream
 from retrodict.report.stream_view import StreamView
 from tests.report.examples import HOSTILE, NEW_YORK, imputed, poisson, streams
@@ -101,13 +101,14 @@ def test_the_trade_off_has_a_point_for_each_cost_and_the_distance_to_the_truth(m
 def test_training_curves_are_those_of_the_fit(tmp_path):
     rd.fit(rd.Poisson, streams(10), epochs=3, directory=tmp_path, progress=False)
     columns = read_metrics(tmp_path)
-    axes = draw_training({"model": columns}).axes[0]
+    axes = rd.plot_training(tmp_path, tmp_path / "losses.png").axes[0]
+    assert (tmp_path / "losses.png").stat().st_size > 5_000
     assert axes.lines[1].get_xdata() == pytest.approx([1, 2, 3][: len(columns["epoch"])])
     assert axes.lines[1].get_ydata() == pytest.approx(columns["dev_loss"])
     for wrong in ("", "a,b\n1,2\n", "epoch,dev_loss\n1,x\n", "epoch,dev_loss\n1,2,3\n"):
         (tmp_path / "metrics.csv").write_text(wrong)
         with pytest.raises(rd.DataError, match="record of a fit"):
-            read_metrics(tmp_path)
+            rd.plot_training(tmp_path)
 
 
 @pytest.fixture(scope="module")

@@ -92,19 +92,10 @@ def _plot_draws(
 
 
 def _plot_fit(folder: Path, output: Path) -> None:
-    from retrodict.proposals.smoothers import SMOOTHER, SMOOTHERS
-    from retrodict.report.curves import draw_training, read_metrics
-    from retrodict.report.style import write_picture
-    from retrodict.train.auto import folder_of_chosen
+    from retrodict.train.show import fits_in, plot_training
 
-    places = {"model": folder_of_chosen(folder), SMOOTHER: folder / SMOOTHER}
-    places |= {f"smoother {own.name}": own for own in sorted(folder.glob(f"{SMOOTHERS}/*"))}
-    fits = {name: read_metrics(own) for name, own in places.items() if (own / "metrics.csv").exists()}
-    if not fits:
-        remedy = "give a folder that 'retrodict impute' or 'retrodict fit' wrote"
-        raise DataError("there are neither draws nor the record of a fit here", file=folder, remedy=remedy)
-    write_picture(draw_training(fits), output)
-    epochs = ", ".join(f"{name}: {len(columns['epoch'])} epochs" for name, columns in fits.items())
+    plot_training(folder, output)
+    epochs = ", ".join(f"{name}: {len(columns['epoch'])} epochs" for name, columns in fits_in(folder).items())
     common.wrote(output, epochs)
 
 

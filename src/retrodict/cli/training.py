@@ -23,7 +23,6 @@ _LEARN_FROM = "Train the smoother on streams that the model draws, on the data, 
 From = Annotated[LearnFrom, typer.Option(help=_LEARN_FROM, rich_help_panel=_SMOOTHER)]
 _HIDDEN = "LSTM cells, or units of a state space; chosen from the data by default."
 Hidden = Annotated[int | None, typer.Option(help=_HIDDEN, min=1)]
-_SCALES = "Exponentials in a Hawkes kernel: auto (a grid over all gaps) or a number; else one, its decay learned."
 _SCALES = (
     "Exponentials in a Hawkes kernel: auto (the default, a grid over all gaps), a number, or one, its decay learned."
 )

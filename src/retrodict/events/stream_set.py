@@ -274,6 +274,15 @@ class StreamSet:
 
         return own_frame(self, library)
 
+    def to_easytpp(self) -> list[dict[str, Any]]:
+        """One EasyTPP record for each stream, as Hugging Face data sets hold them; times count from its start.
+
+        Records that were read keep what they had. ``rd.write_events(streams, path, format="easytpp")`` writes a file.
+        """
+        from retrodict.events.io.own_records import records_of
+
+        return records_of(self)
+
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, StreamSet):
             return NotImplemented

@@ -70,11 +70,6 @@ def from_easytpp(
     return streams
 
 
-def to_easytpp(streams: StreamSet) -> list[dict[str, Any]]:
-    """One record for each stream; times count from its start. Records that were read keep what they had."""
-    return records_of(streams)
-
-
 def read_easytpp(path: Path, request: Request) -> StreamSet:
     """A stream set from a file of EasyTPP records, JSON or JSON Lines."""
     if inner_suffix(path) in (".jsonl", ".ndjson"):
@@ -94,7 +89,7 @@ def write_easytpp(streams: StreamSet, file: BinaryIO, target: Path) -> None:
     """Write EasyTPP records into ``file``, which will become ``target``: JSON, JSON Lines or Parquet."""
     if inner_suffix(target) in (".parquet", ".pq"):
         return write_record_table(streams, file, target)
-    records = to_easytpp(streams)
+    records = records_of(streams)
     try:
         texts = [json.dumps(record, ensure_ascii=False, allow_nan=False) for record in records]
     except (TypeError, ValueError) as error:

@@ -7,6 +7,7 @@ class Timeline {
     box.append(this.picture, this.tip);
     box.addEventListener('pointermove', (event) => this.hover(event));
     box.addEventListener('pointerleave', () => this.point(null));
+    box.addEventListener('click', (event) => this.hover(event));  // a tap: its pointer does not move, and has left
     box.addEventListener('pointerdown', (event) => this.grab(event));
     box.addEventListener('dblclick', (event) => this.zoom(0.4, this.time(event)));
     box.addEventListener('wheel', (event) => {
@@ -87,7 +88,7 @@ class Timeline {
   hover(event) {
     const frame = this.box.getBoundingClientRect(), px = event.clientX - frame.left, py = event.clientY - frame.top;
     const row = this.lay && this.lay.rows.find((each) => py >= each.top && py <= each.line + MARK + DRAWS / 2);
-    let best = null, least = 14;
+    let best = null, least = event.pointerType === 'touch' ? 24 : 14;
     for (const one of row ? this.events : []) {
       const far = Math.abs(this.x(one.t) - px);
       if (one.k === row.k && far <= least) [best, least] = [one, far];
