@@ -358,16 +358,22 @@ def test_expected_events_that_are_not_imputed_are_explained_where_both_numbers_a
 def test_the_check_is_drawn_with_its_numbers(visit, tmp_path, axe):
     missing = rd.ByType([0.5, 0.3])
     complete = streams(12)
-    found = rd.check(rd.Filtering(MODEL_TWO, missing), complete, particles=20)
+    found = rd.check(rd.Filtering(MODEL_TWO, missing), complete, particles=20, costs=[1.0, 4.0, 16.0])
     observed, _ = missing.censor(complete)
     made = rd.impute(observed, rd.Filtering(MODEL_TWO, missing), particles=20)
     page = visit(made.report(tmp_path / "page.html", check=found))
     assert page.inner_text("#verdict") == found.verdict
-    assert page.locator("#check-charts figure").count() == 5
+    assert page.locator("#check-charts figure").count() == 6
     share = found.to_dict()["ranks"]["by type"]
     page.locator("#check-charts figure").nth(1).locator("summary").click()
     shown = page.locator("#check-charts figure").nth(1).locator("tbody td").all_inner_texts()
     assert [float(text) for text in shown] == pytest.approx(share, abs=1e-3)
+    chart = page.locator("#check-charts figure").nth(2)
+    chart.locator("summary").click()
+    rows = found.to_dict()["coverage"]["by_type"]
+    told = [text.split("\t") for text in chart.locator("tbody tr").all_inner_texts()]
+    assert [(name, int(events)) for name, *_, events in told] == [(row["type"], row["events"]) for row in rows]
+    assert [float(row[1]) for row in told] == pytest.approx([row["value"] for row in rows], abs=1e-3)
     assert "Checked on 12 complete streams" in page.inner_text("#checked")
     assert serious(page, axe) == []
 
