@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from typing import Any
 
 import numpy as np
@@ -38,6 +39,15 @@ def defined(name: str) -> Any:
         patch.setattr("retrodict.smc.resampling.SCHEMES", dict(SCHEMES))
         exec(block, scope)
     return scope[name]
+
+
+def test_every_extension_point_of_the_table_has_a_section_with_code():
+    text = PAGE.read_text(encoding="utf-8")
+    points = re.findall(r"^\| \[(.*?)\]\(#", text, re.M)
+    sections = dict(re.findall(r"^## (.*?)\n(.*?)(?=^## |\Z)", text, re.M | re.S))
+    assert points == [heading.lower() for heading in sections if heading != "All together"]
+    assert all("```python\n" in sections[point.capitalize()] for point in points)
+    assert text.count("\n| ") == len(points) + 1  # no row without a section
 
 
 def recovering() -> rd.Model:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 
 import numpy as np
@@ -203,7 +204,7 @@ def test_everything_can_be_reached_and_seen_by_keyboard(visit, path):
     assert len(reached) == len(set(reached)) + 2  # three charts have numbers to unfold
     order = ["Skip to the streams", "theme", "slider", "search", "sort", "direction", "doubtful", "list", "Zoom in"]
     assert [name for name in reached if not name.startswith("What ")][: len(order)] == order
-    assert reached.index("timeline") < reached.index("Events as a table")
+    assert reached.index("timeline") < reached.index("Events and belief as tables")
     page.locator("#list").focus()
     page.keyboard.press("ArrowDown")
     page.keyboard.press("ArrowDown")
@@ -217,13 +218,13 @@ def test_everything_can_be_reached_and_seen_by_keyboard(visit, path):
     assert re.match(r"1 of \d+: ", page.inner_text("#said"))
 
 
-def test_the_table_says_all_that_the_timeline_shows(visit, path, posterior):
+def test_the_table_of_events_says_what_the_timeline_shows(visit, path, posterior):
     """In local time: clocks in New York went from 02:00 to 03:00 on 10 March 2013, which is 07:00 UTC."""
     made, hidden = posterior
     page = visit(path)
-    page.get_by_text("Events as a table").click()
-    page.locator("#table tbody tr").first.wait_for()
-    table = [row.split("\t") for row in page.locator("#table tbody tr").all_inner_texts()]
+    page.get_by_text("Events and belief as tables").click()
+    page.locator("#table .events tbody tr").first.wait_for()
+    table = [row.split("\t") for row in page.locator("#table .events tbody tr").all_inner_texts()]
     decoded = made.consensus(1.0)[0]
     kinds = [row[2] for row in table]
     assert (kinds.count("observed"), kinds.count("imputed"), kinds.count("really missing")) == (
@@ -236,6 +237,23 @@ def test_the_table_says_all_that_the_timeline_shows(visit, path, posterior):
     sure = [float(row[3]) for row in table if row[2] == "imputed"]
     assert sure == pytest.approx(decoded.columns["probability"], abs=0.006)
     assert "2013-03-09 19:00:00 to 2013-03-10 06:00:00" in page.inner_text("#detail")  # ten hours, one skipped
+
+
+def test_the_table_of_belief_has_the_expected_number_of_each_tenth_of_the_stream(visit, path, posterior):
+    made, _ = posterior
+    page = visit(path)
+    page.get_by_text("Events and belief as tables").click()
+    page.locator("#belief tbody tr").first.wait_for()
+    heads = page.locator("#belief thead th").all_inner_texts()
+    assert heads == ["from and to", "call expected missing", "fewest families"]
+    table = [row.split("\t") for row in page.locator("#belief tbody tr").all_inner_texts()]
+    stream = made.observed[0]
+    edges = np.linspace(stream.start, stream.end, 11)
+    expected = [made.expected_count("call", a, b)[0] for a, b in itertools.pairwise(edges)]
+    assert max(expected) > 2 * min(expected)
+    assert [float(row[1]) for row in table] == pytest.approx(expected, abs=0.03)
+    fewest = np.nanmin(made.chosen.effective_families[0])
+    assert min(float(row[2]) for row in table) == pytest.approx(fewest, rel=0.05)  # two digits
 
 
 def serious(page, axe: str) -> list[str]:
@@ -274,7 +292,7 @@ def test_hostile_names_are_but_text(visit, tmp_path):
     path = made.report(tmp_path / "page.html", truth=hidden, title=HOSTILE[0] + HOSTILE[3].replace("\x00", ""))
     assert "window.hacked" not in path.read_text(encoding="utf-8").split("<h1>")[1].split("</h1>")[1]
     page = visit(path)
-    page.get_by_text("Events as a table").click()
+    page.get_by_text("Events and belief as tables").click()
     page.locator("#list").focus()
     for name in HOSTILE:
         shown = name if len(name) <= 400 else name[:399] + "…"
@@ -340,16 +358,22 @@ def test_expected_events_that_are_not_imputed_are_explained_where_both_numbers_a
 def test_the_check_is_drawn_with_its_numbers(visit, tmp_path, axe):
     missing = rd.ByType([0.5, 0.3])
     complete = streams(12)
-    found = rd.check(rd.Filtering(MODEL_TWO, missing), complete, particles=20)
+    found = rd.check(rd.Filtering(MODEL_TWO, missing), complete, particles=20, costs=[1.0, 4.0, 16.0])
     observed, _ = missing.censor(complete)
     made = rd.impute(observed, rd.Filtering(MODEL_TWO, missing), particles=20)
     page = visit(made.report(tmp_path / "page.html", check=found))
     assert page.inner_text("#verdict") == found.verdict
-    assert page.locator("#check-charts figure").count() == 5
+    assert page.locator("#check-charts figure").count() == 6
     share = found.to_dict()["ranks"]["by type"]
     page.locator("#check-charts figure").nth(1).locator("summary").click()
     shown = page.locator("#check-charts figure").nth(1).locator("tbody td").all_inner_texts()
     assert [float(text) for text in shown] == pytest.approx(share, abs=1e-3)
+    chart = page.locator("#check-charts figure").nth(2)
+    chart.locator("summary").click()
+    rows = found.to_dict()["coverage"]["by_type"]
+    told = [text.split("\t") for text in chart.locator("tbody tr").all_inner_texts()]
+    assert [(name, int(events)) for name, *_, events in told] == [(row["type"], row["events"]) for row in rows]
+    assert [float(row[1]) for row in told] == pytest.approx([row["value"] for row in rows], abs=1e-3)
     assert "Checked on 12 complete streams" in page.inner_text("#checked")
     assert serious(page, axe) == []
 

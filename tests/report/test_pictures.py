@@ -114,13 +114,25 @@ def test_training_curves_are_those_of_the_fit(tmp_path):
 @pytest.fixture(scope="module")
 def checked() -> dict:
     missing = rd.ByType([0.5, 0.3])
-    return rd.check(rd.Filtering(rd.Poisson([0.5, 0.4]), missing), streams(8), particles=20).to_dict()
+    return rd.check(
+        rd.Filtering(rd.Poisson([0.5, 0.4]), missing), streams(8), particles=20, costs=[1.0, 4.0, 16.0]
+    ).to_dict()
 
 
 def test_a_check_that_was_kept_is_drawn_like_the_one_that_was_made(checked, tmp_path):
     (tmp_path / "check.json").write_text(json.dumps(checked))
     kept = read_check(tmp_path / "check.json")
     assert texts(draw_check(kept)) == texts(draw_check(checked))
+
+
+def test_the_picture_of_a_check_has_the_coverage_of_each_type(checked):
+    rows = sorted(checked["coverage"]["by_type"], key=lambda row: -row["events"])
+    assert sum(row["events"] for row in rows) == checked["coverage"]["aligned"]
+    covered = sum(row["events"] * row["value"] for row in rows) / checked["coverage"]["aligned"]
+    assert covered == pytest.approx(checked["coverage"]["value"])
+    axes = next(each for each in draw_check(checked).axes if "intervals that hold" in each.get_title(loc="left"))
+    dots = axes.containers[0].lines[0].get_xdata()
+    assert dots == pytest.approx([row["value"] for row in rows])
 
 
 def test_the_check_of_a_fit_that_a_limit_of_time_had_stopped_was_not_read_again(checked):

@@ -42,8 +42,9 @@ class Calibration:
     mean and variance of their number in the posterior. ``ranks`` [N, K + 3]: of the number hidden in all, in the first
     half, in the second, and of each type, uniform on [0, 1] if all is well. ``aligned``, ``covered``, ``inside`` [N]:
     imputed events aligned to a true one, how many of their intervals hold it, and how many hold it other than at an end
-    (at most 90 % for any exact posterior, also where a time is certain). ``probability``, ``found`` and ``owner`` [E]:
-    of each imputed event, whether it is aligned to a true one, and its stream. ``distance`` and ``constant`` [N, C]: to
+    (at most 90 % for any exact posterior, also where a time is certain). ``probability``, ``found``, ``held``,
+    ``owner`` and ``kind`` [E]: of each imputed event, whether it is aligned to a true one, whether its interval holds
+    that, its stream and its type. ``distance`` and ``constant`` [N, C]: to
     the truth, of the consensus and of that of a process of constant rates. ``families`` [N], ``possible`` [N]: see
     ``effective_families``, and whether the model gives what was observed any probability.
     """
@@ -57,7 +58,9 @@ class Calibration:
     inside: NDArray[np.int64]
     probability: NDArray[np.float64]
     found: NDArray[np.bool_]
+    held: NDArray[np.bool_]
     owner: NDArray[np.int64]
+    kind: NDArray[np.int64]
     distance: NDArray[np.float64]
     constant: NDArray[np.float64]
     families: NDArray[np.float64]
@@ -181,7 +184,9 @@ def calibrate(
         inside=by_stream((low < when) & (when < high)),
         probability=probability,
         found=~np.isnan(when),
+        held=(low <= when) & (when <= high),
         owner=best.stream_of_event,
+        kind=best.event_types,
         distance=distances(decodes),
         constant=distances(constant),
         families=effective_families(posterior),

@@ -39,6 +39,7 @@ def summarise(
             "aligned": int(c.aligned.sum()),
             "value": covered.value,
             "error": covered.error,
+            "by_type": _coverage(c, types),
         }
         tables["reliability"] = _reliability(c)
         tables["ranks"] = {name: _histogram(*c.scope(number)) for number, name in enumerate(SCOPES)}
@@ -92,6 +93,16 @@ def _reliability(c: Calibration) -> list[dict[str, Any]]:
         rows.append(
             {"events": int(inside.sum()), "probability": float((inside * c.probability).sum() / inside.sum()), **share}
         )
+    return rows
+
+
+def _coverage(c: Calibration, types: Sequence[str]) -> list[dict[str, Any]]:
+    """Of the imputed events of each type that are aligned to a true one: the share whose interval holds it."""
+    rows = []
+    for k in np.unique(c.kind[c.found]):
+        aligned = c.found & (c.kind == k)
+        share = _ratio(c.by_stream((aligned & c.held).astype(float)), c.by_stream(aligned.astype(float)))
+        rows.append({"type": types[k], "events": int(aligned.sum()), **share})
     return rows
 
 

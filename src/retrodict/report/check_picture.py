@@ -1,4 +1,4 @@
-"""A check as a picture: fit of the model, counts, ranks, reliability, distance, and observed counts."""
+"""A check as a picture: fit of the model, counts, ranks, reliability, distance, coverage, and observed counts."""
 
 from __future__ import annotations
 
@@ -17,13 +17,17 @@ def draw_check(tables: dict[str, Any]) -> Picture:
     panels = [_draw_gaps]
     if "counts" in tables:
         panels += [_draw_counts, _draw_ranks, _draw_reliability, _draw_distance]
+        panels += [_draw_coverage] if tables["coverage"].get("by_type") else []
     panels += [_draw_observed if "observed" in tables else _draw_fit]
-    columns = min(3, len(panels))
+    columns = min(3 if len(panels) <= 6 else 4, len(panels))
     rows = -(-len(panels) // columns)
     figure = new_picture(4.3 * columns, 3.4 * rows + 0.9)
-    for axes, draw in zip(np.ravel(figure.subplots(rows, columns)), panels, strict=True):
+    grid = np.ravel(figure.subplots(rows, columns))
+    for axes, draw in zip(grid, panels, strict=False):
         draw(axes, tables)
         tidy(axes)
+    for axes in grid[len(panels) :]:
+        axes.remove()
     text = tables["verdict"].replace(" %", "\u00a0%").replace("$", r"\$")
     text = "\n".join(textwrap.wrap(text, 56 * columns))
     figure.suptitle(text, x=0.01, ha="left", fontsize=10, color=BAD if tables["flagged"] else "black")
@@ -104,9 +108,24 @@ def _draw_reliability(axes: Any, tables: dict[str, Any]) -> None:
     axes.set_xlim(0, 1.04)
     axes.set_ylim(-0.02, 1.04)
     axes.set_xlabel("probability of an imputed event")
+    axes.set_title("share of imputed events that was there", fontsize=9, loc="left")
+
+
+def _draw_coverage(axes: Any, tables: dict[str, Any]) -> None:
+    """How many of the intervals of each type's imputed events hold the true time, against how many should."""
     covered = tables["coverage"]
-    share = "-" if covered["value"] is None else f"{covered['value']:.0%} ± {covered['error']:.0%} (s.e.)"
-    axes.set_title(f"share that was there; 90 % intervals cover {share}", fontsize=9, loc="left")
+    shown = sorted(covered["by_type"], key=lambda row: -row["events"])[:_MOST_TYPES]
+    place = np.arange(len(shown))[::-1]
+    axes.axvline(covered["nominal"], color=GREY, lw=1)
+    share = [np.nan if row["value"] is None else row["value"] for row in shown]
+    error = [2 * (row["error"] or 0.0) for row in shown]
+    axes.errorbar(share, place, xerr=error, fmt="o", color=OURS, capsize=3)
+    axes.set_yticks(place, [f"{short(row['type'], 20)} ({row['events']:,})" for row in shown])
+    axes.set_ylim(-0.6, len(shown) - 0.4)
+    axes.set_xlim(0, 1.04)
+    axes.set_xlabel("share by type (± 2 s.e.); the line is right")
+    every = "-" if covered["value"] is None else f"{covered['value']:.0%} ± {covered['error']:.0%}"
+    axes.set_title(f"90 % intervals that hold the truth: {every}", fontsize=9, loc="left")
 
 
 def _draw_distance(axes: Any, tables: dict[str, Any]) -> None:

@@ -53,7 +53,12 @@ def _calibration(found: dict[str, Any]) -> dict[str, Any]:
     ranks = {name: _numbers(found["ranks"][name]) for name in ("first half", "second half", "by type")}
     if len({len(bars) for bars in ranks.values()}) != 1 or not ranks["by type"]:
         raise ValueError("its ranks do not fit together")
-    coverage = {key: _maybe(found["coverage"][key]) for key in ("cost", "nominal", "aligned", "value", "error")}
+    coverage: dict[str, Any] = {key: _maybe(found["coverage"][key]) for key in ("cost", "aligned", "value", "error")}
+    coverage["nominal"] = _number(found["coverage"]["nominal"])
+    coverage["by_type"] = [
+        {"type": _text(row["type"]), "events": _number(row["events"]), **_estimate(row)}
+        for row in _rows(found["coverage"].get("by_type", []))  # earlier checks have none
+    ]
     return {
         "counts": _counts(found["counts"]),
         "coverage": coverage,

@@ -60,6 +60,7 @@ function tradeCharts(index, words) {
 function checkCharts(check, words) {
   const charts = [];
   if (check.reliability) charts.push(reliability(check), ranks(check));
+  if (check.coverage?.by_type?.length) charts.push(coverage(check.coverage));
   if (check.counts) charts.push(counts(check.counts, 'Hidden events by type: true (square) and expected (dot, ± 2 standard errors)', 'hidden'));
   if (check.distance) charts.push(distances(check.distance, words));
   const fit = check.observed || check.goodness.counts;
@@ -87,6 +88,24 @@ function reliability(check) {
     made.picture.append(drawing('circle', { class: 'ours', cx: made.x(row.probability), cy: made.y(row.value), r: 3 + 8 * Math.sqrt(row.events / all) }));
   }
   return chart(caption, made.picture, ['probability', 'there', 'events'], check.reliability.map((row) => [number(row.probability), number(row.value), number(row.events)]));
+}
+
+function coverage({ by_type, nominal }) {
+  const caption = `How many ${Math.round(100 * nominal)} % intervals of imputed events hold the true time, by type (± 2 standard errors); on the line is right.`;
+  const shown = [...by_type].sort((a, b) => b.events - a.events).slice(0, 8);
+  const made = frame([0, 1], [0, 1], `${caption} ${shown.map((row) => `${row.type}: ${brief(row.value)} of ${count(row.events, 'event')}`).join('; ')}`);
+  const high = (CHART.height - CHART.top - CHART.bottom) / shown.length;
+  made.picture.append(drawing('path', { class: 'ideal', d: `M${made.x(nominal)} ${made.y(0)}V${made.y(1)}` }));
+  shown.forEach((row, n) => {
+    const y = CHART.top + (n + 0.62) * high, error = row.error ?? 0;
+    const [low, top] = [row.value - 2 * error, row.value + 2 * error].map((share) => made.x(Math.min(Math.max(share, 0), 1)));
+    made.picture.append(
+      drawing('text', { x: CHART.left + 4, y: y - Math.min(7, high * 0.3) }, shorten(row.type, 40)),
+      drawing('path', { class: 'ours', d: `M${low} ${y}H${top}`, 'stroke-width': 2 }), drawing('circle', { class: 'ours', cx: made.x(row.value), cy: y, r: 4 }),
+    );
+  });
+  ticksOn(made, quarters, [], 'share of intervals');
+  return chart(caption, made.picture, ['type', 'share', 'standard error', 'events'], by_type.map((row) => [row.type, number(row.value), number(row.error), number(row.events)]));
 }
 
 function ranks(check) {

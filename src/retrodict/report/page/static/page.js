@@ -38,7 +38,8 @@ class Page {
       });
     this.legend = element('ul', { class: 'legend', 'aria-label': 'Marks' });
     this.rows = element('div', { class: 'scroll', tabindex: '0', role: 'region', 'aria-label': 'events as a table' });
-    this.table = element('details', { id: 'table' }, element('summary', {}, 'Events as a table'), this.rows);
+    this.belief = element('div', { class: 'scroll', id: 'belief', tabindex: '0', role: 'region', 'aria-label': 'belief as a table' });
+    this.table = element('details', { id: 'table' }, element('summary', {}, 'Events and belief as tables'), this.rows, this.belief);
     this.table.addEventListener('toggle', () => this.fillTable());
     const keys = element('p', { class: 'muted small', id: 'keys' },
       'Arrow keys go from event to event, + and − zoom, 0 shows all; Ctrl and the wheel zoom, and dragging moves.');
@@ -136,6 +137,7 @@ class Page {
   fillTable() {
     if (this.table.open && this.stream) {
       this.rows.replaceChildren(...eventTable(this.stream, this.stream.answers[this.which], this.index, this.words));
+      this.belief.replaceChildren(beliefTable(this.stream, this.index, this.words));
     }
   }
 

@@ -1,4 +1,4 @@
-// Tables: of any rows, and of the events of a stream, which say all that its timeline shows.
+// Tables: of any rows, of the events of a stream, and of what is believed of it.
 function makeTable(heads, rows, caption, texts = 1) {
   const table = element('table');
   table.append(element('caption', { class: 'hidden' }, caption));
@@ -33,4 +33,23 @@ function eventTable(stream, answer, index, words, most = MOST_ROWS) {
     box.focus();
   });
   return [table, more];
+}
+
+const STRETCHES = 10;
+
+// What the filled curves and the line of families say, in equal stretches of the stream: heights are roots of rates.
+function beliefTable(stream, index, words) {
+  const types = Object.keys(stream.rates).map(Number), edges = [stream.start, ...stream.observed.map((event) => event.t), stream.end];
+  const mass = (k, from = 0, to = Infinity) => stream.rates[k].slice(from, to).reduce((sum, height) => sum + height * height, 0);
+  const rows = Array.from({ length: STRETCHES }, (_, n) => {
+    const [from, to] = [n, n + 1].map((part) => stream.start + (stream.end - stream.start) * part / STRETCHES);
+    const expected = types.map((k) => {
+      const cells = stream.rates[k].length / STRETCHES;
+      return expectedNumber((stream.expected[k] ?? 0) * (share(mass(k, n * cells, (n + 1) * cells), mass(k)) ?? 0));
+    });
+    const families = stream.families.filter((each, m) => each !== null && edges[m] < to && edges[m + 1] > from);
+    return [words.between(from, to, stream.step), ...expected, brief(families.length ? Math.min(...families) : null)];
+  });
+  const heads = ['from and to', ...types.map((k) => `${index.types[k]} expected missing`), 'fewest families'];
+  return makeTable(heads, rows, `What is believed to be missing from stream ${index.streams.id[stream.number]}`);
 }
