@@ -114,6 +114,30 @@ def test_one_bad_request_does_not_spoil_those_it_was_run_with(models, monkeypatc
     assert metrics.registry.get_sample_value("retrodict_streams_total") == 2  # those that were imputed
 
 
+def test_a_request_that_the_server_fails_on_fails_alone(models, monkeypatch):
+    import retrodict.serve.batching as batching
+
+    true = batching._impute
+
+    def fail_on_the_second(jobs: Any) -> Any:
+        if any(len(job.observed) == 2 for job in jobs):
+            raise ZeroDivisionError
+        return true(jobs)
+
+    monkeypatch.setattr(batching, "_impute", fail_on_the_second)
+    jobs = jobs_of(models, [request_of(0), request_of(1), request_of(2)])
+    batcher = Batcher(LIMITS, Metrics())
+    for job in jobs:
+        batcher.submit(job)
+    batcher.start()
+    assert json.loads(jobs[0].future.result(60))["streams"]
+    assert json.loads(jobs[2].future.result(60))["streams"]
+    with pytest.raises(RefusalError) as refused:
+        jobs[1].future.result(60)
+    assert refused.value.status == 500
+    batcher.stop(10)
+
+
 def test_what_nobody_waits_for_is_not_run(models):
     metrics = Metrics()
     batcher = Batcher(LIMITS, metrics)
