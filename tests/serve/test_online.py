@@ -53,6 +53,15 @@ def test_it_is_rd_online(run, filtering):
     assert one["answers"][0]["probability"] == answer["answers"][0]["probability"][1:]
 
 
+def test_a_stream_that_is_asked_about_twice_is_named(run):
+    feed(run, *FEEDS)
+    asked = {"streams": ["a", "a", "b"], "questions": [{"type": "in"}], "ahead": 1.0}
+    answer = run.post("/v1/online/run/ask", json=asked)
+    assert answer.status_code == 422, answer.text
+    error = answer.json()["error"]
+    assert (error["stream"], error["remedy"]) == ("a", "name each stream once")
+
+
 def test_streams_are_closed_and_runs_deleted(run):
     feed(run, *FEEDS)
     assert "run" in run.get("/v1/online").json()["runs"]

@@ -225,7 +225,12 @@ class Online:
             if name not in self._lines:
                 remedy = "feed it first, with start="
                 raise DataError("this stream is not known", stream=name, remedy=remedy)
-        return {name: self._lines[name] for name in names}
+        lines: dict[Name, Line] = {}
+        for name in names:
+            if name in lines:  # an answer has a place for each name
+                raise DataError("this stream is named twice", stream=name, remedy="name each stream once")
+            lines[name] = self._lines[name]
+        return lines
 
     def _room(self, lines: Sequence[Line]) -> list[int]:
         """Give new streams a slot with empty particles; returns the slots that stay free."""
