@@ -202,6 +202,20 @@ def test_a_run_that_ends_late_does_no_harm(models, monkeypatch):
         assert client.post("/v1/impute", json=request_of(0)).status_code == 200
 
 
+def test_the_end_waits_no_longer_than_the_grace_since_the_server_was_told_to_stop(models, monkeypatch):
+    held = Held(monkeypatch)
+    with serve(models, seconds=0.3, grace=1.0) as client:
+        server = client.app.state.server
+        assert client.post("/v1/impute", json=request_of(0)).status_code == 504  # and its run goes on
+        assert not server.is_stopping
+        server.stop()
+        assert client.get("/health/ready").json() == {"status": "stopping"}
+        time.sleep(0.7)  # as long as connections took to end
+        begin = time.monotonic()
+    assert time.monotonic() - begin < 0.8
+    held.go.set()
+
+
 def test_the_event_loop_answers_while_the_engine_works(models, monkeypatch):
     held = Held(monkeypatch)
     with serve(models) as client, ThreadPoolExecutor(1) as pool:
