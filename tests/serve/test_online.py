@@ -2,19 +2,10 @@
 
 from __future__ import annotations
 
-import json
-from typing import Any
-
 import pytest
 
 import retrodict as rd
-from tests.serve.serving import serve
-
-BEGIN = {"lag": 5.0, "missing": "in=0.5", "particles": 100, "seed": 3}
-FEEDS = [
-    {"events": {"a": [[1.0, "out"], [2.5, "in"]], "b": []}, "until": 3.0, "start": 0.0},
-    {"events": {"a": [[6.0, "out"]]}, "until": {"b": 6.5}},
-]
+from tests.serve.serving import BEGIN, FEEDS, feed, serve
 
 
 @pytest.fixture
@@ -22,12 +13,6 @@ def run(client):
     assert client.put("/v1/online/run", json=BEGIN).status_code == 201
     yield client
     client.delete("/v1/online/run")
-
-
-def feed(client: Any, *feeds: dict[str, Any]) -> Any:
-    answers = [client.post("/v1/online/run/feed", json=each) for each in feeds]
-    assert [answer.status_code for answer in answers] == [200] * len(feeds), answers[-1].text
-    return answers[-1].json()
 
 
 def test_it_is_rd_online(run, filtering):
@@ -51,6 +36,12 @@ def test_it_is_rd_online(run, filtering):
         assert expected == getattr(future, part).expected_count("out").tolist()
     one = run.post("/v1/online/run/ask", json={**asked, "streams": ["b"]}).json()
     assert one["answers"][0]["probability"] == answer["answers"][0]["probability"][1:]
+
+
+def test_a_feed_answers_about_the_streams_that_it_told_of(run):
+    feed(run, *FEEDS)
+    assert feed(run, {"events": {"a": [[7.0, "out"]]}})["now"] == {"a": 7.0}
+    assert feed(run, {"until": 8.0})["now"] == {"a": 8.0, "b": 8.0}
 
 
 def test_a_stream_that_is_asked_about_twice_is_named(run):
@@ -122,51 +113,3 @@ def test_more_streams_than_the_server_takes(models):
         feed(client, {"events": {"a": [], "b": []}, "start": 0.0, "until": 1.0})
         answer = client.post("/v1/online/run/feed", json={"events": {"c": []}, "start": 0.0, "until": 1.0})
         assert (answer.status_code, answer.json()["error"]["code"]) == (422, "limit")
-
-
-def test_a_run_goes_on_after_a_restart(models, tmp_path):
-    asked = {"questions": [{"type": "in"}], "ahead": 1.0}
-    with serve(models, online=tmp_path / "kept") as client:
-        client.put("/v1/online/run", json=BEGIN)
-        feed(client, FEEDS[0])
-        client.put("/v1/online/gone", json=BEGIN)
-        client.delete("/v1/online/gone")
-        first = client.app.state.server.runs
-        assert first.num_streams == 2
-    with serve(models, online=tmp_path / "kept") as client:  # nothing was saved at the end: all of it was before
-        assert client.get("/v1/online").json() == {"runs": ["run"]}
-        feed(client, FEEDS[1])
-        again = client.post("/v1/online/run/ask", json=asked).content
-    with serve(models) as client:
-        client.put("/v1/online/run", json=BEGIN)
-        feed(client, *FEEDS)
-        assert client.post("/v1/online/run/ask", json=asked).content == again
-
-
-def test_a_run_of_another_model_is_refused_at_the_start(models, folders, tmp_path):
-    with serve(models, online=tmp_path) as client:
-        client.put("/v1/online/run", json=BEGIN)
-    kept = json.loads((tmp_path / "run" / "asked.json").read_text())
-    (tmp_path / "run" / "asked.json").write_text(json.dumps({**kept, "missing": "in=0.4"}))
-    with pytest.raises(rd.ModelError, match="another mechanism"):
-        serve(models, online=tmp_path)
-    (tmp_path / "run" / "asked.json").write_text("{")
-    with pytest.raises(rd.DataError, match="cannot be gone on with"):
-        serve(models, online=tmp_path)
-
-
-def test_a_full_disk_is_told_of_and_loses_nothing(models, tmp_path, monkeypatch):
-    with serve(models, online=tmp_path / "kept") as client:
-        client.put("/v1/online/run", json=BEGIN)
-        feed(client, FEEDS[0])
-        with monkeypatch.context() as patch:
-
-            def full(*_: Any) -> None:
-                raise rd.WriteError("the disk is full", file=tmp_path)
-
-            patch.setattr(rd.Online, "save", full)
-            answer = client.post("/v1/online/run/feed", json=FEEDS[1])
-            assert answer.status_code == 500
-            assert answer.json()["error"]["code"] == "storage"
-            assert str(tmp_path) not in answer.text
-        assert client.get("/v1/online/run").json()["now"]["a"] == 6.0  # taken in, and kept with the next feed

@@ -61,6 +61,8 @@ class Server:
         self.metrics.watch("retrodict_running", "Requests that are run.", lambda: self.batcher.running)
         self.metrics.watch("retrodict_held_bytes", "Bytes of the bodies in memory.", lambda: self.bodies.held)
         self.metrics.watch("retrodict_online_streams", "Online streams.", lambda: self.runs.num_streams)
+        unusable = "Online runs that are kept and cannot be gone on with."
+        self.metrics.watch("retrodict_online_unusable", unusable, lambda: self.runs.num_unusable)
 
     @property
     def is_stopping(self) -> bool:

@@ -11,9 +11,10 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import torch
@@ -126,8 +127,12 @@ class Online:
         streams began to be watched. Streams say both by their own starts and ends. Events have to come later than what
         is known of their stream.
         """
+        self._take(events or {}, until, start, lambda _: None)
+
+    def _take(self, events: Any, until: Any, start: Any, before: Callable[[list[Arrival]], None]) -> list[Arrival]:
+        """Take in what was observed once all is worked out and ``before`` has not raised; returns what is new."""
         with self._lock:
-            arrivals = Checker(self.proposal.model, self.axis, self._lines).read(events or {}, until, start)
+            arrivals = Checker(self.proposal.model, self.axis, self._lines).read(events, until, start)
             lines = [self._lines.get(arrival.name) or Line(arrival.start) for arrival in arrivals]
             ahead = [
                 segments(line.marks.head.time, arrival, self.lag) for line, arrival in zip(lines, arrivals, strict=True)
@@ -142,7 +147,9 @@ class Online:
                     names, [lines[i] for i in which], [ahead[i] for i in which], self._pools, self.axis.since_1970
                 )
                 carried.append(now)
+            before(arrivals)
             self._settle(arrivals, lines, carried, free)
+            return arrivals
 
     def posterior(self, names: Iterable[Name] | None = None) -> Posterior:
         """The missing events of the last lag of each stream (all, or those named), given all that is known now.
