@@ -55,15 +55,17 @@ def test_a_run_goes_on_after_a_restart(models, tmp_path):
         client.put("/v1/online/gone", json=BEGIN)
         client.delete("/v1/online/gone")
         assert client.app.state.server.runs.num_streams == 2
+        size = client.app.state.server.runs.num_bytes
     with serve(models, online=tmp_path / "kept") as client:  # nothing was saved at the end: all of it was before
         assert client.get("/v1/online").json() == {"runs": ["run"]}
-        assert client.app.state.server.runs.num_streams == 2
+        again = client.app.state.server.runs
+        assert (again.num_streams, again.num_bytes) == (2, size)
         feed(client, FEEDS[1])
-        again = ask(client)
+        answer = ask(client)
     with serve(models) as client:
         client.put("/v1/online/run", json=BEGIN)
         feed(client, *FEEDS)
-        assert ask(client) == again
+        assert ask(client) == answer
 
 
 def test_a_server_that_is_killed_leaves_what_was_answered(models, tmp_path, monkeypatch):
@@ -111,6 +113,16 @@ def test_a_feed_writes_what_it_brings_and_not_the_run(models, tmp_path):
         for time in range(3, 20):  # what is written of feeds does not grow for ever
             feed(client, {"until": float(time)})
         assert sum(size for name, size in sizes(tmp_path).items() if name.endswith("since.jsonl")) < 1000
+
+
+@pytest.mark.parametrize(("limit", "value"), [("_LEAST", 10), ("_MOST", 1000)])
+def test_feeds_that_bring_nothing_do_not_pile_up(models, tmp_path, monkeypatch, limit, value):
+    monkeypatch.setattr(kept, limit, value)
+    with serve(models, online=tmp_path) as client:
+        client.put("/v1/online/run", json=BEGIN)
+        for _ in range(40):
+            feed(client, {"until": 1.0})
+    assert sum(size for name, size in sizes(tmp_path).items() if name.endswith("since.jsonl")) < 1200
 
 
 def sizes(folder: Path) -> dict[str, int]:

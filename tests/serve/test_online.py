@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 import retrodict as rd
@@ -105,6 +107,44 @@ def test_runs_that_cannot_be(client):
     for name in ("..", "a.b", "%2e%2e", "a%2fb", "é", "x" * 65):
         assert client.put(f"/v1/online/{name}", json=BEGIN).status_code in (400, 404, 405)
     assert "wrong" not in client.get("/v1/online").json()["runs"]
+
+
+def test_what_runs_have_in_memory_is_counted_and_bounded(models):
+    def new(count: int, first: int = 0) -> dict[str, Any]:
+        return {"events": {f"s{i}": [] for i in range(first, first + count)}, "start": 0.0, "until": 1.0}
+
+    def held(runs: Any) -> int:
+        pools = [pool for run in runs._runs.values() for pool in run.online._pools]
+        particles = [value for pool in pools for value in (*pool.tensors.values(), *pool.empty.values())]
+        lines = [line for run in runs._runs.values() for line in run.online._lines.values()]
+        return sum(value.nbytes for value in particles) + 64 * sum(len(line.times) for line in lines)
+
+    with serve(models) as client:  # what 16 streams take
+        runs = client.app.state.server.runs
+        client.put("/v1/online/run", json=BEGIN)
+        for number, each in enumerate([new(16), {"events": {"s1": [[2.0, "out"], [3.0, "out"]]}}, {"until": 50.0}]):
+            before = held(runs)
+            feed(client, each)
+            assert runs.num_bytes == held(runs)
+            assert [held(runs) > 10 * before, held(runs) == before + 128, held(runs) == before - 128][number]
+        client.post("/v1/online/run/close", json={"streams": ["s1"]})
+        most = runs.num_bytes
+    with serve(models, online_memory=most + 1000) as client:
+        runs = client.app.state.server.runs
+        client.put("/v1/online/run", json=BEGIN)
+        before = feed(client, new(16))
+        answers = client.post("/v1/online/run/feed", json=new(1, 16)), client.put("/v1/online/other", json=BEGIN)
+        for answer in answers:
+            assert (answer.status_code, answer.json()["error"]["code"]) == (422, "limit")
+            assert answer.json()["error"]["message"].startswith("bytes of online streams")
+        assert client.get("/v1/online").json() == {"runs": ["run"]}
+        assert client.get("/v1/online/run").json() == before
+        assert runs.num_bytes == held(runs) == most
+        client.post("/v1/online/run/close", json={"streams": ["s3"]})
+        feed(client, new(1, 16))  # in the place of the one that ended
+        client.delete("/v1/online/run")
+        assert runs.num_bytes == 0
+        assert client.put("/v1/online/other", json=BEGIN).status_code == 201
 
 
 def test_more_streams_than_the_server_takes(models):

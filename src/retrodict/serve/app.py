@@ -61,6 +61,7 @@ class Server:
         self.metrics.watch("retrodict_running", "Requests that are run.", lambda: self.batcher.running)
         self.metrics.watch("retrodict_held_bytes", "Bytes of the bodies in memory.", lambda: self.bodies.held)
         self.metrics.watch("retrodict_online_streams", "Online streams.", lambda: self.runs.num_streams)
+        self.metrics.watch("retrodict_online_bytes", "Their particles and events.", lambda: self.runs.num_bytes)
         unusable = "Online runs that are kept and cannot be gone on with."
         self.metrics.watch("retrodict_online_unusable", unusable, lambda: self.runs.num_unusable)
 

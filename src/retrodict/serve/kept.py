@@ -34,6 +34,7 @@ from retrodict.smc.online.online import Online
 log = logging.getLogger("retrodict.serve")
 _ASKED, _SINCE = "asked.json", "since.jsonl"
 _LEAST = 256  # streams and events that are fed before all is written again, also where a run has fewer streams
+_MOST = 64 << 20  # bytes of lines before all is written again, however little they feed
 _DIGEST = 16  # characters of it
 _ASIDE = r"\..+\.\d+\.[0-9a-f]{12}\.tmp"  # folders that are not in place (events/atomic.py)
 
@@ -44,7 +45,7 @@ class KeptRun:
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self._state = folder / "0"
-        self._size = self._fed = 0  # bytes of the lines since the state; streams and events in them
+        self._size = self._fed = 0  # bytes of the lines since the state; requests, streams and events in them
         self._is_removed = False
         self._lock = threading.Lock()
 
@@ -111,7 +112,8 @@ class KeptRun:
     def renew(self, online: Online) -> None:
         """Write all of the run if much was fed since it was; the lines stay where it cannot be written."""
         with self._lock:
-            if self._is_removed or self._fed < max(_LEAST, len(online)):
+            is_due = self._fed >= max(_LEAST, len(online)) or self._size >= _MOST
+            if self._is_removed or not is_due:
                 return
             self._fed = 0
             old, new = self._state, self.folder / str(int(self._state.name) + 1)
@@ -137,7 +139,7 @@ class KeptRun:
             self._is_removed = True
 
     def _count(self, arrivals: Sequence[Arrival]) -> None:
-        self._fed += sum(1 + len(arrival.times) for arrival in arrivals)
+        self._fed += 1 + sum(1 + len(arrival.times) for arrival in arrivals)
 
 
 def is_kept(folder: Path) -> bool:

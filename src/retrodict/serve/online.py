@@ -24,7 +24,7 @@ from retrodict.serve.answers import dump, plain
 from retrodict.serve.kept import KeptRun, is_kept, tidy
 from retrodict.serve.limits import RefusalError, ServeLimits, too_much
 from retrodict.serve.models import Models
-from retrodict.serve.online_limits import check_ask, check_feed
+from retrodict.serve.online_limits import check_ask, check_feed, memory
 from retrodict.serve.online_schemas import AskRequest, CloseRequest, FeedRequest, OnlineRequest
 from retrodict.smc.online.arrivals import Arrival, Name
 from retrodict.smc.online.online import Online, load_online
@@ -44,7 +44,17 @@ class OnlineRun:
     rate: float  # events per unit of time that the model expects
     kept: KeptRun | None = None
     lock: threading.Lock = field(default_factory=threading.Lock)  # of one who feeds, asks or closes
-    streams: int = 0  # that it has, or will have when what is fed now is taken in
+    streams: int = 0  # that it has, or will have when what is fed now is taken in; so too
+    events: int = 0  # that are kept of the last lag of all streams
+    bytes: int = 0
+
+    def count(self) -> None:
+        """What it has, after something was done."""
+        self.streams, self.bytes = len(self.online), memory(self.online, self.events)
+
+    def kept_of(self, names: Iterable[Name]) -> int:
+        """Events that are kept of some streams, as far as they are known."""
+        return sum(len(line.times) for name in names if (line := self.online._lines.get(name)))
 
 
 class Runs:
@@ -54,7 +64,7 @@ class Runs:
         self.models, self.limits, self.folder = models, limits, folder
         self._runs: dict[str, OnlineRun] = {}
         self._unusable: dict[str, KeptRun] = {}
-        self._coming: set[str] = set()  # names of runs that are made just now
+        self._coming: dict[str, int] = {}  # runs that are made just now, and their bytes
         self._lock = threading.Lock()  # of the three
         if folder is not None:
             make_folder(folder)
@@ -69,6 +79,11 @@ class Runs:
     def num_streams(self) -> int:
         """Streams of all runs."""
         return sum(run.streams for run in list(self._runs.values()))
+
+    @property
+    def num_bytes(self) -> int:
+        """Bytes of the particles and events of all runs."""
+        return sum(run.bytes for run in list(self._runs.values())) + sum(list(self._coming.values()))
 
     @property
     def num_unusable(self) -> int:
@@ -87,13 +102,16 @@ class Runs:
                 raise RefusalError(409, "exists", f"there is a run {name!r} already. Delete it, or name another.")
             if len(self._runs) + len(self._unusable) + len(self._coming) >= _RUNS:
                 raise RefusalError(429, "busy", f"there are {_RUNS:,} runs already. Delete some.", retry_after=60)
-            self._coming.add(name)
+            self._coming[name] = 0
         try:
             if asked.particles > self.limits.particles:
                 raise too_much("particles", asked.particles, self.limits.particles, "ask for fewer")
             run = self._make(name, asked, None)
             if asked.lag * run.rate > self.limits.steps:
                 raise too_much("events in a lag, about", asked.lag * run.rate, self.limits.steps, "give a shorter lag")
+            with self._lock:
+                self._check_memory(memory(run.online, 0, new=1))
+                self._coming[name] = run.bytes
             if self.folder is not None:
                 folder = self.folder / name
                 run.kept = _written(lambda: KeptRun.create(folder, asked, run.online))
@@ -101,7 +119,7 @@ class Runs:
                 self._runs[name] = run
         finally:
             with self._lock:
-                self._coming.discard(name)
+                del self._coming[name]
         return dump(_about(run))
 
     def about(self, name: str) -> bytes:
@@ -119,14 +137,15 @@ class Runs:
 
         with run.lock:
             try:
-                new = check_feed(run.online, run.rate, asked, self.limits)
-                self._make_room(run, new)
-                arrivals = run.online._take(asked.events, asked.until, asked.start, keep)
+                names = self._make_room(run, check_feed(run.online, run.rate, asked, self.limits))
+                before = run.kept_of(names)
+                run.online._take(asked.events, asked.until, asked.start, keep)
+                run.events += run.kept_of(names) - before
             finally:
-                run.streams = len(run.online)
+                run.count()
             if run.kept is not None:
                 run.kept.renew(run.online)
-            return dump(_about(run, [arrival.name for arrival in arrivals]))
+            return dump(_about(run, names))
 
     def ask(self, name: str, asked: AskRequest) -> bytes:
         """Answer questions about the last lag, and the future."""
@@ -164,8 +183,9 @@ class Runs:
             run.online._asked(names)  # refuses those that are not known, before anything is written
             if kept is not None:
                 _written(lambda: kept.add(CloseRequest(streams=names)))
+            run.events -= run.kept_of(names)
             run.online.close(names)
-            run.streams = len(run.online)
+            run.count()
             return dump(_about(run))
 
     def delete(self, name: str) -> bytes:
@@ -194,13 +214,24 @@ class Runs:
             raise _unknown(name)
         return run
 
-    def _make_room(self, run: OnlineRun, new: int) -> None:
-        """Count the streams that a feed brings, before it is worked out; refuse it if they are too many."""
+    def _make_room(self, run: OnlineRun, arrivals: list[Arrival]) -> list[Name]:
+        """Count what a feed brings, before it is worked out; refuse it if it is too much. Returns its streams."""
+        new = sum(arrival.name not in run.online for arrival in arrivals)
+        need = memory(run.online, run.events + sum(len(arrival.times) for arrival in arrivals), new)
         with self._lock:
             count, most = self.num_streams + new, self.limits.online_streams
             if count > most:
                 raise too_much("online streams", count, most, "close streams that have ended")
-            run.streams += new
+            self._check_memory(need - run.bytes)
+            run.streams, run.bytes = run.streams + new, need
+        return [arrival.name for arrival in arrivals]
+
+    def _check_memory(self, more: int) -> None:
+        """Refuse what would make all runs together too large."""
+        need, most = self.num_bytes + more, self.limits.online_memory
+        if more > 0 and need > most:
+            remedy = "close streams, delete runs, or begin runs with fewer particles"
+            raise too_much("bytes of online streams", need, most, remedy)
 
     def _make(self, name: str, asked: OnlineRequest, saved: Path | None) -> OnlineRun:
         """A run as it was asked for, empty or as it was saved."""
@@ -215,7 +246,9 @@ class Runs:
         else:
             most = self.limits.missing
             online = Online(proposal, asked.lag, asked.particles, asked.seed, axis=axis, max_events=most)
-        return OnlineRun(name, online, float(served.rates.sum()))
+        run = OnlineRun(name, online, float(served.rates.sum()))
+        run.count()
+        return run
 
     def _load(self, kept: KeptRun) -> None:
         """A run that was kept; one that cannot be gone on with does not keep the others from being served."""
@@ -227,7 +260,8 @@ class Runs:
             log.error("the online run in %s cannot be gone on with: %s", kept.folder, str(error)[:1000])
             self._unusable[name] = kept
         else:
-            run.kept, run.streams = kept, len(run.online)
+            run.kept, run.events = kept, run.kept_of(run.online)
+            run.count()
             self._runs[name] = run
 
 

@@ -6,12 +6,19 @@ from typing import Any
 
 from retrodict.serve.limits import ServeLimits, too_much
 from retrodict.serve.online_schemas import AskRequest, FeedRequest
-from retrodict.smc.online.arrivals import Checker
+from retrodict.smc.online.arrivals import Arrival, Checker
 from retrodict.smc.online.online import Online
 
+_EVENT = 64  # bytes of an event that is kept: two numbers in two lists
 
-def check_feed(online: Online, rate: float, asked: FeedRequest, most: ServeLimits) -> int:
-    """Refuse a feed that is too much work, at so many events per unit of time; returns how many streams are new."""
+
+def memory(online: Online, events: int, new: int = 0) -> int:
+    """Bytes of a run that keeps so many events, once it has so many streams more."""
+    return online._size(new) + _EVENT * events
+
+
+def check_feed(online: Online, rate: float, asked: FeedRequest, most: ServeLimits) -> list[Arrival]:
+    """Refuse a feed that is too much work, at so many events per unit of time; returns what is new."""
     count = sum(len(pairs) for pairs in asked.events.values())
     if count > most.events:
         raise too_much("events in a request", count, most.events, "feed fewer at a time")
@@ -24,7 +31,7 @@ def check_feed(online: Online, rate: float, asked: FeedRequest, most: ServeLimit
     work = (count + len(arrivals)) * online.particles
     if work > most.work:
         raise too_much("events x particles", work, most.work, "feed fewer at a time")
-    return sum(arrival.name not in lines for arrival in arrivals)
+    return arrivals
 
 
 def check_ask(online: Online, rate: float, names: list[Any], asked: AskRequest, most: ServeLimits) -> None:

@@ -213,6 +213,11 @@ class Online:
     def __repr__(self) -> str:
         return f"<Online: {len(self)} streams, {self.particles} particles each, lag {self.lag:g}>"
 
+    def _size(self, new: int) -> int:
+        """Bytes of the particles once there are so many streams more."""
+        slots = len(self._lines) + max(new, len(self._free))
+        return sum(pool.size(slots) for pool in self._pools)
+
     @property
     def _at_once(self) -> int:
         """How many streams are worked on at once."""
