@@ -3,7 +3,8 @@
     python benchmarks/serve_soak.py --clients 64 --seconds 300
 
 Most requests impute or ask; one in five is given up at a random moment, while it is sent or while it waits; one in ten
-goes to an online run. Every answer is compared, byte by byte, with that of the same request to an idle server.
+goes to an online run. Every answer is compared, byte by byte, with that of the same request to an idle server. Memory
+that still grows when the same requests come again and again, one at a time, would be a leak.
 """
 
 from __future__ import annotations
@@ -139,6 +140,9 @@ def main() -> None:
         print(json.dumps(dict(sorted(soak.seen.items()))))
         answered = asyncio.run(alone(server.port, requests))
         print("afterwards the same answers:", answered == expected)
+        rounds = [(asyncio.run(alone(server.port, 5 * requests)), server.memory())[1] for _ in range(5)]
+        sizes = ", ".join(f"{size:.1f}" for size in rounds)
+        print(f"after rounds of the same {5 * len(requests)} requests, one at a time: {sizes} MiB")
         print("waiting", server.metric("retrodict_queue_length"), "held", server.metric("retrodict_held_bytes"))
     print(f"ended with {server.code}; log: {len(server.log.read_text().splitlines()) - 2} further lines")
     print(f"load {os.getloadavg()[0]:.1f} after")

@@ -51,6 +51,7 @@ SLOW = (
     "tests/smc/online/test_agreement.py::test_poisson_streams",
     "tests/smc/online/test_statistics.py",
     "tests/serve/test_hostile.py",
+    "tests/serve/test_kept.py::test_a_server_that_is_killed",
     "tests/serve/test_process.py",
     "tests/smc/test_against_mcmc.py",
     "tests/smc/test_calendar.py",

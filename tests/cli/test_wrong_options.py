@@ -107,7 +107,7 @@ RIGHT: dict[str, str] = {
     "doctor": "",
     "serve": "{model}",
 }
-LIMITS = ("bytes", "streams", "events", "particles", "work", "steps", "missing", "online")
+LIMITS = ("bytes", "streams", "events", "particles", "work", "steps", "missing", "online", "online-memory")
 TIMES = ("seconds", "patience", "queue", "workers", "batch-wait", "grace")
 WRONG: dict[str, dict[str, object]] = {
     "describe": {**FILE, **COLUMNS},

@@ -114,6 +114,30 @@ def test_one_bad_request_does_not_spoil_those_it_was_run_with(models, monkeypatc
     assert metrics.registry.get_sample_value("retrodict_streams_total") == 2  # those that were imputed
 
 
+def test_a_request_that_the_server_fails_on_fails_alone(models, monkeypatch):
+    import retrodict.serve.batching as batching
+
+    true = batching._impute
+
+    def fail_on_the_second(jobs: Any) -> Any:
+        if any(len(job.observed) == 2 for job in jobs):
+            raise ZeroDivisionError
+        return true(jobs)
+
+    monkeypatch.setattr(batching, "_impute", fail_on_the_second)
+    jobs = jobs_of(models, [request_of(0), request_of(1), request_of(2)])
+    batcher = Batcher(LIMITS, Metrics())
+    for job in jobs:
+        batcher.submit(job)
+    batcher.start()
+    assert json.loads(jobs[0].future.result(60))["streams"]
+    assert json.loads(jobs[2].future.result(60))["streams"]
+    with pytest.raises(RefusalError) as refused:
+        jobs[1].future.result(60)
+    assert refused.value.status == 500
+    batcher.stop(10)
+
+
 def test_what_nobody_waits_for_is_not_run(models):
     metrics = Metrics()
     batcher = Batcher(LIMITS, metrics)
@@ -176,6 +200,20 @@ def test_a_run_that_ends_late_does_no_harm(models, monkeypatch):
         assert client.post("/v1/impute", json=request_of(0)).status_code == 504
         held.go.set()
         assert client.post("/v1/impute", json=request_of(0)).status_code == 200
+
+
+def test_the_end_waits_no_longer_than_the_grace_since_the_server_was_told_to_stop(models, monkeypatch):
+    held = Held(monkeypatch)
+    with serve(models, seconds=0.3, grace=1.0) as client:
+        server = client.app.state.server
+        assert client.post("/v1/impute", json=request_of(0)).status_code == 504  # and its run goes on
+        assert not server.is_stopping
+        server.stop()
+        assert client.get("/health/ready").json() == {"status": "stopping"}
+        time.sleep(0.7)  # as long as connections took to end
+        begin = time.monotonic()
+    assert time.monotonic() - begin < 0.8
+    held.go.set()
 
 
 def test_the_event_loop_answers_while_the_engine_works(models, monkeypatch):

@@ -2,19 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from typing import Any
 
 import pytest
 
 import retrodict as rd
-from tests.serve.serving import serve
-
-BEGIN = {"lag": 5.0, "missing": "in=0.5", "particles": 100, "seed": 3}
-FEEDS = [
-    {"events": {"a": [[1.0, "out"], [2.5, "in"]], "b": []}, "until": 3.0, "start": 0.0},
-    {"events": {"a": [[6.0, "out"]]}, "until": {"b": 6.5}},
-]
+from tests.serve.serving import BEGIN, FEEDS, feed, serve
 
 
 @pytest.fixture
@@ -22,12 +15,6 @@ def run(client):
     assert client.put("/v1/online/run", json=BEGIN).status_code == 201
     yield client
     client.delete("/v1/online/run")
-
-
-def feed(client: Any, *feeds: dict[str, Any]) -> Any:
-    answers = [client.post("/v1/online/run/feed", json=each) for each in feeds]
-    assert [answer.status_code for answer in answers] == [200] * len(feeds), answers[-1].text
-    return answers[-1].json()
 
 
 def test_it_is_rd_online(run, filtering):
@@ -51,6 +38,21 @@ def test_it_is_rd_online(run, filtering):
         assert expected == getattr(future, part).expected_count("out").tolist()
     one = run.post("/v1/online/run/ask", json={**asked, "streams": ["b"]}).json()
     assert one["answers"][0]["probability"] == answer["answers"][0]["probability"][1:]
+
+
+def test_a_feed_answers_about_the_streams_that_it_told_of(run):
+    feed(run, *FEEDS)
+    assert feed(run, {"events": {"a": [[7.0, "out"]]}})["now"] == {"a": 7.0}
+    assert feed(run, {"until": 8.0})["now"] == {"a": 8.0, "b": 8.0}
+
+
+def test_a_stream_that_is_asked_about_twice_is_named(run):
+    feed(run, *FEEDS)
+    asked = {"streams": ["a", "a", "b"], "questions": [{"type": "in"}], "ahead": 1.0}
+    answer = run.post("/v1/online/run/ask", json=asked)
+    assert answer.status_code == 422, answer.text
+    error = answer.json()["error"]
+    assert (error["stream"], error["remedy"]) == ("a", "name each stream once")
 
 
 def test_streams_are_closed_and_runs_deleted(run):
@@ -107,57 +109,47 @@ def test_runs_that_cannot_be(client):
     assert "wrong" not in client.get("/v1/online").json()["runs"]
 
 
+def test_what_runs_have_in_memory_is_counted_and_bounded(models):
+    def new(count: int, first: int = 0) -> dict[str, Any]:
+        return {"events": {f"s{i}": [] for i in range(first, first + count)}, "start": 0.0, "until": 1.0}
+
+    def held(runs: Any) -> int:
+        pools = [pool for run in runs._runs.values() for pool in run.online._pools]
+        particles = [value for pool in pools for value in (*pool.tensors.values(), *pool.empty.values())]
+        lines = [line for run in runs._runs.values() for line in run.online._lines.values()]
+        return sum(value.nbytes for value in particles) + 64 * sum(len(line.times) for line in lines)
+
+    with serve(models) as client:  # what 16 streams take
+        runs = client.app.state.server.runs
+        client.put("/v1/online/run", json=BEGIN)
+        for number, each in enumerate([new(16), {"events": {"s1": [[2.0, "out"], [3.0, "out"]]}}, {"until": 50.0}]):
+            before = held(runs)
+            feed(client, each)
+            assert runs.num_bytes == held(runs)
+            assert [held(runs) > 10 * before, held(runs) == before + 128, held(runs) == before - 128][number]
+        client.post("/v1/online/run/close", json={"streams": ["s1"]})
+        most = runs.num_bytes
+    with serve(models, online_memory=most + 1000) as client:
+        runs = client.app.state.server.runs
+        client.put("/v1/online/run", json=BEGIN)
+        before = feed(client, new(16))
+        answers = client.post("/v1/online/run/feed", json=new(1, 16)), client.put("/v1/online/other", json=BEGIN)
+        for answer in answers:
+            assert (answer.status_code, answer.json()["error"]["code"]) == (422, "limit")
+            assert answer.json()["error"]["message"].startswith("bytes of online streams")
+        assert client.get("/v1/online").json() == {"runs": ["run"]}
+        assert client.get("/v1/online/run").json() == before
+        assert runs.num_bytes == held(runs) == most
+        client.post("/v1/online/run/close", json={"streams": ["s3"]})
+        feed(client, new(1, 16))  # in the place of the one that ended
+        client.delete("/v1/online/run")
+        assert runs.num_bytes == 0
+        assert client.put("/v1/online/other", json=BEGIN).status_code == 201
+
+
 def test_more_streams_than_the_server_takes(models):
     with serve(models, online_streams=2) as client:
         client.put("/v1/online/run", json=BEGIN)
         feed(client, {"events": {"a": [], "b": []}, "start": 0.0, "until": 1.0})
         answer = client.post("/v1/online/run/feed", json={"events": {"c": []}, "start": 0.0, "until": 1.0})
         assert (answer.status_code, answer.json()["error"]["code"]) == (422, "limit")
-
-
-def test_a_run_goes_on_after_a_restart(models, tmp_path):
-    asked = {"questions": [{"type": "in"}], "ahead": 1.0}
-    with serve(models, online=tmp_path / "kept") as client:
-        client.put("/v1/online/run", json=BEGIN)
-        feed(client, FEEDS[0])
-        client.put("/v1/online/gone", json=BEGIN)
-        client.delete("/v1/online/gone")
-        first = client.app.state.server.runs
-        assert first.num_streams == 2
-    with serve(models, online=tmp_path / "kept") as client:  # nothing was saved at the end: all of it was before
-        assert client.get("/v1/online").json() == {"runs": ["run"]}
-        feed(client, FEEDS[1])
-        again = client.post("/v1/online/run/ask", json=asked).content
-    with serve(models) as client:
-        client.put("/v1/online/run", json=BEGIN)
-        feed(client, *FEEDS)
-        assert client.post("/v1/online/run/ask", json=asked).content == again
-
-
-def test_a_run_of_another_model_is_refused_at_the_start(models, folders, tmp_path):
-    with serve(models, online=tmp_path) as client:
-        client.put("/v1/online/run", json=BEGIN)
-    kept = json.loads((tmp_path / "run" / "asked.json").read_text())
-    (tmp_path / "run" / "asked.json").write_text(json.dumps({**kept, "missing": "in=0.4"}))
-    with pytest.raises(rd.ModelError, match="another mechanism"):
-        serve(models, online=tmp_path)
-    (tmp_path / "run" / "asked.json").write_text("{")
-    with pytest.raises(rd.DataError, match="cannot be gone on with"):
-        serve(models, online=tmp_path)
-
-
-def test_a_full_disk_is_told_of_and_loses_nothing(models, tmp_path, monkeypatch):
-    with serve(models, online=tmp_path / "kept") as client:
-        client.put("/v1/online/run", json=BEGIN)
-        feed(client, FEEDS[0])
-        with monkeypatch.context() as patch:
-
-            def full(*_: Any) -> None:
-                raise rd.WriteError("the disk is full", file=tmp_path)
-
-            patch.setattr(rd.Online, "save", full)
-            answer = client.post("/v1/online/run/feed", json=FEEDS[1])
-            assert answer.status_code == 500
-            assert answer.json()["error"]["code"] == "storage"
-            assert str(tmp_path) not in answer.text
-        assert client.get("/v1/online/run").json()["now"]["a"] == 6.0  # taken in, and kept with the next feed

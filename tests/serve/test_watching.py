@@ -15,7 +15,7 @@ def test_live_at_once_and_ready_when_warm(models):
             assert answer.json() == {"status": "starting"}
             time.sleep(0.05)
         assert answer.json() == {"status": "ready"}
-        client.app.state.server.is_stopping = True
+        client.app.state.server.stop()
         assert client.get("/health/ready").status_code == 503
 
 

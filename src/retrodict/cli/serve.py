@@ -36,6 +36,7 @@ class Limits(common.Options):
         "workers": _limit("workers", "Requests, or batches of them, that run at once (one a core)."),
         "batch_wait": _limit("batch-wait", "Seconds to wait for requests to share a run with (0.002).", float),
         "online_streams": _limit("max-online", "Online streams that are open at once (1,000)."),
+        "online_memory": _limit("max-online-memory", "Bytes of the particles of all online streams (2 GiB)."),
         "grace": _limit("grace", "Seconds for what runs when the server is told to stop (30).", float),
     }
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import threading
+import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -53,12 +54,27 @@ class Server:
         self.models, self.limits, self.metrics = models, limits, Metrics()
         self.runs = Runs(models, limits, folder)
         self.batcher, self.bodies = Batcher(limits, self.metrics), Bodies(limits)
-        self.is_ready = self.is_stopping = False
+        self.is_ready = False
+        self._end: float | None = None  # on the clock: when what still runs is left
         self._readers = CapacityLimiter(max(2, limits.workers))
         self.metrics.watch("retrodict_queue_length", "Requests that wait.", lambda: self.batcher.waiting)
         self.metrics.watch("retrodict_running", "Requests that are run.", lambda: self.batcher.running)
         self.metrics.watch("retrodict_held_bytes", "Bytes of the bodies in memory.", lambda: self.bodies.held)
         self.metrics.watch("retrodict_online_streams", "Online streams.", lambda: self.runs.num_streams)
+        self.metrics.watch("retrodict_online_bytes", "Their particles and events.", lambda: self.runs.num_bytes)
+        unusable = "Online runs that are kept and cannot be gone on with."
+        self.metrics.watch("retrodict_online_unusable", unusable, lambda: self.runs.num_unusable)
+
+    @property
+    def is_stopping(self) -> bool:
+        """Whether it was told to stop."""
+        return self._end is not None
+
+    def stop(self) -> float:
+        """Say that it stops; returns the seconds that are left for what runs, counted from the first time."""
+        if self._end is None:
+            self._end = time.monotonic() + self.limits.grace
+        return max(0.0, self._end - time.monotonic())
 
     async def in_thread(self, work: Callable[..., T], *arguments: Any) -> T:
         """Work that would hold up other requests, in a thread."""
@@ -118,8 +134,7 @@ def create_app(
         server.batcher.start()
         threading.Thread(target=_get_ready, args=(server,), daemon=True).start()
         yield
-        server.is_stopping = True
-        await run_sync(server.batcher.stop, server.limits.grace)
+        await run_sync(server.batcher.stop, server.stop())
 
     app = FastAPI(
         title="retrodict",

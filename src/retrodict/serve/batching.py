@@ -172,15 +172,15 @@ class Batcher:
             self.metrics.streams.inc(sum(len(job.observed) for job in jobs))
         except _AbandonedError:
             _fail(jobs, RefusalError(503, "abandoned", "nobody waits for this answer."))
-        except RetrodictError as error:
-            if len(jobs) == 1:
-                _fail(jobs, refusal_of(error))
-            else:  # one of them is wrong: each by itself, so that each gets its own answer
+        except Exception as error:
+            if len(jobs) > 1:  # one of them is wrong: each by itself, so that each gets its own answer
                 for job in jobs:
                     self._run_jobs([job])
-        except Exception:
-            log.exception("a run failed")
-            _fail(jobs, unexpected())
+            elif isinstance(error, RetrodictError):
+                _fail(jobs, refusal_of(error))
+            else:
+                log.exception("a run failed")
+                _fail(jobs, unexpected())
         else:
             for job, posterior in zip(jobs, posteriors, strict=True):
                 self._answer(job, posterior)

@@ -39,6 +39,7 @@ class ServeLimits:
     batch_wait: float = 0.002  # seconds that a request waits for others to share its run with
     batch_work: int = 250_000  # the most work that requests put together may be
     online_streams: int = 1_000  # online streams that are open at once
+    online_memory: int = 2 << 30  # bytes of the particles and events of all of them
     grace: float = 30.0  # seconds for what runs when the server is told to stop
 
 

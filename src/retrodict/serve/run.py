@@ -80,7 +80,7 @@ class Patient(H11Protocol):
 class _Server(uvicorn.Server):
     """Ends with 0 when it was told to stop: first no new connections, then what runs, then the rest."""
 
-    def __init__(self, config: uvicorn.Config, stopping: Callable[[], None]) -> None:
+    def __init__(self, config: uvicorn.Config, stopping: Callable[[], object]) -> None:
         super().__init__(config)
         self._stopping = stopping
 
@@ -133,7 +133,4 @@ def run(app: FastAPI, listening: socket.socket, limits: ServeLimits, access_log:
         h11_max_incomplete_event_size=64 << 10,
     )
 
-    def stopping() -> None:
-        app.state.server.is_stopping = True
-
-    _Server(config, stopping).run(sockets=[listening])
+    _Server(config, app.state.server.stop).run(sockets=[listening])

@@ -164,6 +164,9 @@ def test_questions_about_no_stream_and_unknown_streams():
     with pytest.raises(rd.DataError, match="ahead= is -1"):
         online.forecast(-1)
     online.feed({"a": []}, start=2.0)
+    for ask in (online.posterior, online.log_evidence, lambda names: online.forecast(1.0, names)):
+        with pytest.raises(rd.DataError, match=r"stream 'a': this stream is named twice"):
+            ask(["a", "a"])
     assert online.posterior().expected_count() == [0.0]
     assert online.log_evidence() == [0.0]
 

@@ -11,9 +11,10 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import torch
@@ -126,8 +127,12 @@ class Online:
         streams began to be watched. Streams say both by their own starts and ends. Events have to come later than what
         is known of their stream.
         """
+        self._take(events or {}, until, start, lambda _: None)
+
+    def _take(self, events: Any, until: Any, start: Any, before: Callable[[list[Arrival]], None]) -> list[Arrival]:
+        """Take in what was observed once all is worked out and ``before`` has not raised; returns what is new."""
         with self._lock:
-            arrivals = Checker(self.proposal.model, self.axis, self._lines).read(events or {}, until, start)
+            arrivals = Checker(self.proposal.model, self.axis, self._lines).read(events, until, start)
             lines = [self._lines.get(arrival.name) or Line(arrival.start) for arrival in arrivals]
             ahead = [
                 segments(line.marks.head.time, arrival, self.lag) for line, arrival in zip(lines, arrivals, strict=True)
@@ -142,7 +147,9 @@ class Online:
                     names, [lines[i] for i in which], [ahead[i] for i in which], self._pools, self.axis.since_1970
                 )
                 carried.append(now)
+            before(arrivals)
             self._settle(arrivals, lines, carried, free)
+            return arrivals
 
     def posterior(self, names: Iterable[Name] | None = None) -> Posterior:
         """The missing events of the last lag of each stream (all, or those named), given all that is known now.
@@ -206,6 +213,11 @@ class Online:
     def __repr__(self) -> str:
         return f"<Online: {len(self)} streams, {self.particles} particles each, lag {self.lag:g}>"
 
+    def _size(self, new: int) -> int:
+        """Bytes of the particles once there are so many streams more."""
+        slots = len(self._lines) + max(new, len(self._free))
+        return sum(pool.size(slots) for pool in self._pools)
+
     @property
     def _at_once(self) -> int:
         """How many streams are worked on at once."""
@@ -225,7 +237,12 @@ class Online:
             if name not in self._lines:
                 remedy = "feed it first, with start="
                 raise DataError("this stream is not known", stream=name, remedy=remedy)
-        return {name: self._lines[name] for name in names}
+        lines: dict[Name, Line] = {}
+        for name in names:
+            if name in lines:  # an answer has a place for each name
+                raise DataError("this stream is named twice", stream=name, remedy="name each stream once")
+            lines[name] = self._lines[name]
+        return lines
 
     def _room(self, lines: Sequence[Line]) -> list[int]:
         """Give new streams a slot with empty particles; returns the slots that stay free."""

@@ -46,14 +46,27 @@ class Pool:
         """Make room for at least this many streams."""
         if slots <= self.slots:
             return
-        wanted = max(_FIRST, 2 * self.slots, slots)
-        need = sum(value.nbytes for value in self.empty.values()) * wanted
+        wanted = self._wanted(slots)
+        need = self._each * wanted
         _limits.ask_memory(need, f"the particles of {wanted:,} streams", "close streams, or use fewer particles")
         for name, value in self.tensors.items():
             own = self.empty[name]
             new = own.new_zeros(wanted * len(own), *own.shape[1:])
             new[: len(value)] = value
             self.tensors[name] = new
+
+    def size(self, slots: int) -> int:
+        """Bytes of it once there is room for at least this many streams."""
+        return self._each * (1 + max(self.slots, self._wanted(slots) if slots > self.slots else 0))
+
+    @property
+    def _each(self) -> int:
+        """Bytes of the particles of one stream."""
+        return sum(value.nbytes for value in self.empty.values())
+
+    def _wanted(self, slots: int) -> int:
+        """How many slots to make where there is no room for this many."""
+        return max(_FIRST, 2 * self.slots, slots)
 
     def begin(self, slots: Tensor) -> None:
         """Empty particles of weight 1 for these slots."""
