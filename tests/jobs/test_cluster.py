@@ -9,6 +9,7 @@ import pytest
 
 import retrodict as rd
 from retrodict.errors import DataError, ModelError
+from retrodict.events.combine import join
 from retrodict.smc import ray_pool
 from retrodict.smc.ray_pool import RayPool
 from tests.cli.test_long_steps import run
@@ -52,6 +53,20 @@ def test_impute_gives_the_same_posterior(cluster, monkeypatch):
         assert np.array_equal(one.families, other.families, equal_nan=True)
     assert there.observed.ids == OBSERVED.ids
     assert np.array_equal(here.consensus(1.0).event_times, there.consensus(1.0).event_times)
+
+
+@pytest.mark.slow
+def test_one_long_stream_settles_the_particles_of_all_workers(cluster, monkeypatch):
+    """Workers have no limit of memory, and chunks of short streams would take all the particles that there are."""
+    monkeypatch.setattr("retrodict.smc.cluster._PER_CHUNK", 2)
+    poisson = rd.Poisson([0.5, 0.5])
+    observed = join([rd.simulate(poisson, 4, end=8.0, seed=0), rd.simulate(poisson, 1, end=900.0, seed=1)], range(5))
+    with rd.limits(memory=1e8), pytest.warns(rd.DataNotice, match="particles are used for each stream"):
+        there = rd.impute(observed, rd.Filtering(poisson, rd.ByType(0.3)), cluster=cluster)
+    here = rd.impute(observed, rd.Filtering(poisson, rd.ByType(0.3)), there.num_particles)
+    assert there.num_particles < 1000
+    assert np.array_equal(here.log_evidence, there.log_evidence)
+    assert np.array_equal(here.full.event_times, there.full.event_times)
 
 
 @pytest.mark.slow

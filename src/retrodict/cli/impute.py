@@ -11,9 +11,10 @@ import numpy as np
 import typer
 
 from retrodict.cli import common
+from retrodict.cli.chunk_work import Choices
 from retrodict.cli.decode import Cost, Output, price_of, write_answer
 from retrodict.cli.draws import beside, keep_decoded
-from retrodict.cli.impute_chunks import Choices, Chunking, impute_chunks, name_impossible, read_or_chunk, refuse_whole
+from retrodict.cli.impute_chunks import Chunking, impute_chunks, name_impossible, read_or_chunk, refuse_whole
 from retrodict.cli.kept_check import calibration_by, repeat_verdict
 from retrodict.cli.proposal import Blind, Missing, Name, choose_proposal
 from retrodict.cli.rates import show_sensitivity
@@ -180,7 +181,7 @@ def impute(
         chosen = partial(choose_proposal, model, missing, smoother, filtering)
         wanted = None if no_draws else draws
         typed = [*(missing or []), str(smoother), str(filtering)]
-        how = Choices(chosen, typed, model, device, smc, options, cost, calibrate)
+        how = Choices(chosen, typed, model, device, smc, options, cost, calibrate, cluster, workers)
         return impute_chunks(file, kind, columns, chunking, how, output, wanted)
     check_times(observed, output)
     refuse_unix_time(observed)

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from retrodict import _limits
 from retrodict.cli import common
+from retrodict.cli.chunk_work import Choices, prepare, workers_for
 from retrodict.cli.decode import say_cost
-from retrodict.cli.kept_check import calibration_by, repeat_verdict
 from retrodict.errors import DataError, LimitError, ModelError, RetrodictError, WriteError
 from retrodict.events.atomic import remove_stale
 from retrodict.events.io.files import find_format
@@ -19,16 +19,11 @@ from retrodict.events.io.pieces import count_rows, is_parquet_folder
 from retrodict.events.lock import lock_folder
 from retrodict.jobs.complete import NAME, is_complete
 from retrodict.jobs.folder import JobFolder, beside
-from retrodict.jobs.identity import Input, describe_proposal
-from retrodict.jobs.plan import Plan, kind_of
+from retrodict.jobs.identity import Input
+from retrodict.jobs.plan import kind_of
 from retrodict.jobs.run import keep_draws, plan_job, run_job
-from retrodict.jobs.work import Work
-from retrodict.jobs.workers import Here, OnCluster, Workers
 from retrodict.models.model_folder import load_model
-from retrodict.proposals.base import Proposal
-from retrodict.smc.engines import choose, place
-from retrodict.smc.options import Options
-from retrodict.smc.ray_pool import RayPool, load_ray
+from retrodict.smc.ray_pool import load_ray
 
 if TYPE_CHECKING:
     from retrodict.events.stream_set import StreamSet
@@ -162,20 +157,6 @@ def unfinished(output: Path, chunking: Chunking) -> Iterator[JobFolder]:
             raise
 
 
-class Choices(NamedTuple):
-    """How to impute: which proposal (given the time zone), where and with which options it runs, at which cost, and
-    whether probabilities are calibrated by the check that is kept."""
-
-    proposal: Callable[[str | None], tuple[Proposal, Path]]
-    missing: list[str]  # what goes missing and the smoother, as it was typed
-    model: Path
-    device: str
-    smc: Options
-    options: dict[str, Any]
-    cost: float | None
-    calibrate: bool
-
-
 def impute_chunks(
     file: Path,
     kind: str,
@@ -199,11 +180,11 @@ def impute_chunks(
     with unfinished(output, chunking) as job:
         plan = plan_job(job, source, common.bar)
         show_notes({f"{file}: {text}": number for text, number in plan.notices.items()}, len(plan.chunks))
-        work, identity, workers = _prepare(plan, columns, how, form, job, chunking, draws is not None)
-        axis = work.proposal.model.matched(plan.read(0)).axis
-        scale = columns.units_in(axis)
-        price = None if how.cost is None else how.cost * scale
-        with closing(workers):
+        with closing(workers_for(how)) as workers:
+            work, identity = prepare(plan, columns, how, form, job, workers, draws is not None)
+            axis = work.proposal.model.matched(plan.read(0)).axis
+            scale = columns.units_in(axis)
+            price = None if how.cost is None else how.cost * scale
             finished = run_job(work, identity, made, price, output, common.bar, workers)
         show_notes(finished.notes, finished.chunks)
         name_impossible(finished.impossible, finished.num_impossible)
@@ -219,40 +200,6 @@ def impute_chunks(
         f"{finished.observed:,} observed and {finished.imputed:,} imputed events ({finished.pooled.expected:,.1f} "
         f"expected missing; cost {finished.pooled.price / scale:.4g} {units})",
     )
-
-
-def _prepare(
-    plan: Plan,
-    columns: common.Columns,
-    how: Choices,
-    form: str,
-    job: JobFolder,
-    chunking: Chunking,
-    keeps_draws: bool,
-) -> tuple[Work, dict[str, Any], Workers]:
-    """The work to be done, what it must have in common with an unfinished run, and who does it."""
-    proposal, folder = how.proposal(plan.axis.timezone)
-    checked = repeat_verdict(proposal.model, folder, how.model)
-    engine = how.options["engine"]
-    workers: Workers = Here()
-    if chunking.cluster is not None and how.device.startswith("cuda"):  # which this machine need not have
-        workers = OnCluster(RayPool(chunking.cluster, chunking.workers, how.device))
-    else:
-        where = "cpu" if chunking.cluster is not None else how.device
-        proposal = place(proposal, where, engine, how.smc)
-        with common.notes():
-            engine = choose(engine, proposal, how.smc).name
-        if chunking.cluster is not None:
-            workers = OnCluster(RayPool(chunking.cluster, chunking.workers))
-    identity: dict[str, Any] = describe_proposal(proposal, engine)
-    identity |= {f"--{name}": value for name, value in how.options.items() if name != "engine"}
-    identity |= {"--cost": how.cost, "--calibrate": how.calibrate, "the format of --output": form}
-    identity |= {} if keeps_draws else {"--no-draws": True}
-    about = {"command": common.command_line(), "file": plan.parts.file.name, "check": checked}
-    about |= calibration_by(checked, proposal) if how.calibrate else {}
-    options = {**how.options, "engine": engine}
-    work = Work(job.path.resolve(), plan, proposal, options, form, columns["unit"], about, keeps_draws)
-    return work, identity, workers
 
 
 def name_impossible(names: Sequence[object], number: int) -> None:

@@ -3,6 +3,7 @@
 FOLDER/plan.json            the chunks of the input, and what holds for all of them
 FOLDER/rows/                the input, spread into files of some streams each
 FOLDER/job.json             the model, the options and the versions
+FOLDER/settled.json         for all chunks, how many particles a stream has and how many events one of them may have
 FOLDER/sampled/00007/       the draws of chunk 7, a folder as ``Posterior.save`` writes it
 FOLDER/pooled/00007/        what of it all streams together are judged by (``pooled``)
 FOLDER/pooled.json          what all draws together decided

@@ -37,7 +37,7 @@ from retrodict.jobs.part import Chunk, Parts
 from retrodict.jobs.spread import Bucket, bucket_file, cannot_write, spread_table
 from retrodict.smc.choice import JUDGED
 
-VERSION = 1
+VERSION = 2
 _FINE = 8  # buckets of a chunk
 _LINE = 16  # bytes of a line that count as a row
 
@@ -51,6 +51,7 @@ class Plan:
     contiguous: bool
     notices: Mapping[str, int]  # what the readers said, and of how many chunks
     judged: tuple[tuple[int, ...], ...]  # of each chunk, the streams by which the ensemble is chosen
+    longest: int  # events of the longest stream
 
     def read(self, number: int) -> StreamSet:
         """The streams of a chunk."""
@@ -180,7 +181,7 @@ def _lines(file: Any) -> Iterator[bytes]:
 def _survey(parts: Parts, chunks: list[Chunk], contiguous: bool, progress: Callable[[int], None]) -> Plan:
     """Read every chunk once, and settle what holds for all."""
     survey, notices, seen, judged = Survey(), dict[str, int](), np.zeros(0, np.int64), np.zeros((3, 0), np.int64)
-    request = parts.request()
+    request, longest = parts.request(), 0
     for number, chunk in enumerate(chunks):
         streams, request = parts.read(chunk, survey)
         survey.see_columns(streams)
@@ -189,6 +190,7 @@ def _survey(parts: Parts, chunks: list[Chunk], contiguous: bool, progress: Calla
         if parts.kind == "lines":
             seen = _refuse_repeated(streams, seen, parts.file)
         chunks[number] = replace(chunk, streams=len(streams))
+        longest = max(longest, int(streams.lengths.max(initial=0)))
         own = np.stack([streams.id_keys, np.full(len(streams), number), np.arange(len(streams))])
         judged = np.concatenate([judged, own], 1)
         judged = judged[:, np.sort(np.argsort(judged[0], kind="stable")[:JUDGED])]
@@ -197,7 +199,7 @@ def _survey(parts: Parts, chunks: list[Chunk], contiguous: bool, progress: Calla
         progress(sum(done.streams for done in chunks[: number + 1]))
     settled = survey.settle(request, lambda text: notices.update({text: 1}))
     of_chunk = tuple(tuple(judged[2, judged[1] == number].tolist()) for number in range(len(chunks)))
-    return Plan(replace(parts, settled=settled), tuple(chunks), contiguous, notices, of_chunk)
+    return Plan(replace(parts, settled=settled), tuple(chunks), contiguous, notices, of_chunk, longest)
 
 
 def _refuse_repeated(streams: StreamSet, seen: Any, file: Path) -> Any:
@@ -226,6 +228,7 @@ def write_plan(job: JobFolder, plan: Plan, source: Input) -> None:
             "chunks": [asdict(chunk) for chunk in plan.chunks],
             "notices": dict(plan.notices),
             "judged": plan.judged,
+            "longest": plan.longest,
             "digests": [digest_of(bucket_file(job.rows, number)) for number in range(buckets)],
         },
     )
@@ -233,6 +236,9 @@ def write_plan(job: JobFolder, plan: Plan, source: Input) -> None:
 
 def read_plan(job: JobFolder, found: Mapping[str, Any], source: Input) -> Plan | None:
     """The plan that was kept, None if the rows that it speaks of are not what they were."""
+    if found.get("version") != VERSION:
+        problem = "this unfinished run was begun by another version of retrodict"
+        raise DataError(problem, file=job.path, remedy="go on with that version, or begin again with --restart")
     try:
         settled = found["settled"]
         axis, types = TimeAxis.from_dict(settled["axis"]), tuple(str(name) for name in settled["types"])
@@ -243,8 +249,9 @@ def read_plan(job: JobFolder, found: Mapping[str, Any], source: Input) -> Plan |
         chunks = tuple(Chunk(**{name: int(value) for name, value in chunk.items()}) for chunk in found["chunks"])
         digests = list(found["digests"])
         judged = tuple(tuple(int(i) for i in some) for some in found["judged"])
-        plan = Plan(parts, chunks, bool(found["contiguous"]), dict(found["notices"]), judged)
-        if found["version"] != VERSION or len(judged) != len(chunks) or len(digests) != max(c.stop for c in chunks):
+        longest = int(found["longest"])
+        plan = Plan(parts, chunks, bool(found["contiguous"]), dict(found["notices"]), judged, longest)
+        if len(judged) != len(chunks) or len(digests) != max(c.stop for c in chunks):
             return None
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise DataError(
