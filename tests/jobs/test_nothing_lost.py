@@ -13,6 +13,7 @@ import time
 from pathlib import Path
 
 import pytest
+import torch
 
 import retrodict as rd
 from retrodict.errors import BusyError, DataError, WriteError
@@ -320,6 +321,34 @@ def test_a_folder_that_is_killed_after_it_was_moved_is_known_again(folder, monke
         run(*given, "--seed", "1", "--resume")
     (folder / "out" / "00001.parquet").write_bytes(b"")
     with pytest.raises(DataError, match="not what the manifest says"):
+        run(*given, "--resume")
+
+
+@pytest.mark.parametrize("change", ["what goes missing", "the smoother", "the engine", "the version of retrodict"])
+def test_a_finished_folder_that_was_made_with_other_files_is_refused_in_words(folder, monkeypatch, change):
+    """Under the names that were typed before."""
+    (folder / "tables").mkdir()
+    shutil.move(folder / "in.parquet", folder / "tables" / "a.parquet")
+    spec = folder / "missing.yaml"
+    spec.write_text("mechanism: by_type\nrates: {0: 0.5, 1: 0.5}")
+    if change == "the smoother":
+        torch.manual_seed(0)
+        rd.Smoothing(MODEL, rd.ByType(0.5), hidden_size=4).save(folder / "model" / "smoother")
+    given = ["impute", folder / "model", folder / "tables", "-o", folder / "out", "-m", spec, *OPTIONS[2:]]
+    run(*given)
+    assert "complete already" in run(*given, "--resume")
+    if change == "what goes missing":
+        spec.write_text("mechanism: by_type\nrates: {0: 0.05, 1: 0.5}")
+    elif change == "the smoother":
+        torch.manual_seed(1)
+        rd.Smoothing(MODEL, rd.ByType(0.5), hidden_size=4).save(folder / "model" / "smoother")
+    elif change == "the engine":
+        if json.loads((folder / "out" / NAME).read_text())["made from"]["the engine"] == "torch":
+            pytest.skip("there is no other engine here")
+        given += ["--engine", "torch"]
+    else:
+        monkeypatch.setattr("retrodict.jobs.identity.__version__", "0.0.1")
+    with pytest.raises(DataError, match=f"differs from this one in {change}"):
         run(*given, "--resume")
 
 

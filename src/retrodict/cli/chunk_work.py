@@ -9,16 +9,19 @@ from typing import Any, NamedTuple
 
 from retrodict.cli import common
 from retrodict.cli.kept_check import calibration_by, repeat_verdict
+from retrodict.jobs.complete import is_complete, made_from
 from retrodict.jobs.folder import JobFolder
-from retrodict.jobs.identity import describe_proposal
+from retrodict.jobs.identity import Input, describe_proposal
 from retrodict.jobs.plan import Plan
 from retrodict.jobs.work import Work
 from retrodict.jobs.workers import Here, OnCluster, Workers
 from retrodict.proposals.base import Proposal
 from retrodict.smc.afford import Means, settle_events, settle_particles
-from retrodict.smc.engines import place
+from retrodict.smc.engines import choose, place
 from retrodict.smc.options import Options
 from retrodict.smc.ray_pool import RayPool
+
+ZONE = "the time zone"  # of the input, by which it was read what goes missing
 
 
 class Choices(NamedTuple):
@@ -26,7 +29,6 @@ class Choices(NamedTuple):
     whether probabilities are calibrated by the check that is kept."""
 
     proposal: Callable[[str | None], tuple[Proposal, Path]]
-    missing: list[str]  # what goes missing and the smoother, as it was typed
     model: Path
     device: str
     smc: Options
@@ -41,6 +43,12 @@ class Choices(NamedTuple):
         """Whether it runs on GPUs of a cluster, which this machine need not have."""
         return self.cluster is not None and self.device.startswith("cuda")
 
+    def placed(self, proposal: Proposal) -> Proposal:
+        """The proposal where it runs on this machine, or where workers take it from."""
+        if self.away:
+            return proposal
+        return place(proposal, self.device if self.cluster is None else "cpu", self.options["engine"], self.smc)
+
 
 def workers_for(how: Choices) -> Workers:
     """This process, or a cluster."""
@@ -52,22 +60,39 @@ def workers_for(how: Choices) -> Workers:
 def prepare(
     plan: Plan, columns: common.Columns, how: Choices, form: str, job: JobFolder, workers: Workers, keeps_draws: bool
 ) -> tuple[Work, dict[str, Any]]:
-    """The work to be done, and what it must have in common with an unfinished run."""
+    """The work to be done, and what makes it this run and no other."""
     proposal, folder = how.proposal(plan.axis.timezone)
     checked = repeat_verdict(proposal.model, folder, how.model)
     about = {"command": common.command_line(), "file": plan.parts.file.name, "check": checked}
     about |= calibration_by(checked, proposal) if how.calibrate else {}
-    if not how.away:
-        proposal = place(proposal, how.device if how.cluster is None else "cpu", how.options["engine"], how.smc)
+    proposal = how.placed(proposal)
     work = Work(job.path.resolve(), plan, proposal, how.options, form, columns["unit"], about, keeps_draws)
     with common.notes():
         means = workers.means(work, how.smc)
         settled = _settle(plan, proposal, how, means, job)
-    identity: dict[str, Any] = describe_proposal(proposal, means.engine)
-    identity |= {f"--{name}": value for name, value in how.options.items() if name != "engine"}
-    identity |= {"--cost": how.cost, "--calibrate": how.calibrate, "the format of --output": form}
-    identity |= {} if keeps_draws else {"--no-draws": True}
+    identity = _identity(proposal, means.engine, how)
     return replace(work, options=how.options | {"engine": means.engine} | settled), identity
+
+
+def was_made_so(output: Path, source: Input, how: Choices) -> bool:
+    """Whether the output is a complete folder of parts that this very run made; that of another one is an error."""
+    found = made_from(output)
+    if found is None:
+        return False
+    zone, engine = found.get(ZONE), str(found.get("the engine"))
+    proposal, _ = how.proposal(None if zone is None else str(zone))
+    proposal = how.placed(proposal)
+    if not how.away:
+        engine = choose(how.options["engine"], proposal, how.smc).name
+    return is_complete(output, source.identity | {ZONE: zone} | _identity(proposal, engine, how))
+
+
+def _identity(proposal: Proposal, engine: str, how: Choices) -> dict[str, Any]:
+    """What a run must have in common with another one beside its input."""
+    identity: dict[str, Any] = describe_proposal(proposal, engine)
+    identity |= {f"--{name}": value for name, value in how.options.items() if name != "engine"}
+    identity |= {"--cost": how.cost, "--calibrate": how.calibrate}
+    return identity
 
 
 def _settle(plan: Plan, proposal: Proposal, how: Choices, means: Means, job: JobFolder) -> dict[str, int]:

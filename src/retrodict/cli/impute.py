@@ -180,8 +180,7 @@ def impute(
         refuse_whole(report, sensitivity)
         chosen = partial(choose_proposal, model, missing, smoother, filtering)
         wanted = None if no_draws else draws
-        typed = [*(missing or []), str(smoother), str(filtering)]
-        how = Choices(chosen, typed, model, device, smc, options, cost, calibrate, cluster, workers)
+        how = Choices(chosen, model, device, smc, options, cost, calibrate, cluster, workers)
         return impute_chunks(file, kind, columns, chunking, how, output, wanted)
     check_times(observed, output)
     refuse_unix_time(observed)

@@ -10,14 +10,14 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from retrodict import _limits
 from retrodict.cli import common
-from retrodict.cli.chunk_work import Choices, prepare, workers_for
+from retrodict.cli.chunk_work import ZONE, Choices, prepare, was_made_so, workers_for
 from retrodict.cli.decode import say_cost
 from retrodict.errors import DataError, LimitError, ModelError, RetrodictError, WriteError
 from retrodict.events.atomic import remove_stale
 from retrodict.events.io.files import find_format
 from retrodict.events.io.pieces import count_rows, is_parquet_folder
 from retrodict.events.lock import lock_folder
-from retrodict.jobs.complete import NAME, is_complete
+from retrodict.jobs.complete import NAME
 from retrodict.jobs.folder import JobFolder, beside
 from retrodict.jobs.identity import Input
 from retrodict.jobs.plan import kind_of
@@ -168,12 +168,9 @@ def impute_chunks(
 ) -> None:
     """Impute chunk by chunk, say what was done, and leave nothing behind but what was asked for."""
     form = form_of(file, output, kind)
-    model = load_model(how.model)  # a folder that is none is refused before the input is read
+    load_model(how.model)  # a folder that is none is refused before the input is read
     source = Input(file, kind, columns.given(), *chunking.sizes(how.options["particles"]))
-    given = {f"--{name}": value for name, value in how.options.items()}
-    given |= {"--cost": how.cost, "--calibrate": how.calibrate}
-    made = {**source.identity, **given, "the model": model.digest(), "what goes missing": how.missing}
-    if chunking.resume and not JobFolder(beside(output)).exists and is_complete(output, made):
+    if chunking.resume and not JobFolder(beside(output)).exists and was_made_so(output, source, how):
         remove_stale(beside(output))  # of a run that was killed while it removed what it no longer needed
         common.note(f"{output} is complete already: nothing was to be done")
         return
@@ -185,6 +182,8 @@ def impute_chunks(
             axis = work.proposal.model.matched(plan.read(0)).axis
             scale = columns.units_in(axis)
             price = None if how.cost is None else how.cost * scale
+            made = source.identity | {ZONE: plan.axis.timezone} | identity
+            identity |= {"the format of --output": form} | ({} if draws is not None else {"--no-draws": True})
             finished = run_job(work, identity, made, price, output, common.bar, workers)
         show_notes(finished.notes, finished.chunks)
         name_impossible(finished.impossible, finished.num_impossible)
