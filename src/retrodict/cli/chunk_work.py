@@ -8,10 +8,10 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from retrodict.cli import common
-from retrodict.cli.kept_check import calibration_by, repeat_verdict
+from retrodict.cli.kept_check import calibration_by, find_check, repeat_verdict
 from retrodict.jobs.complete import is_complete, made_from
 from retrodict.jobs.folder import JobFolder
-from retrodict.jobs.identity import Input, describe_proposal
+from retrodict.jobs.identity import Input, describe_proposal, digest_of_json
 from retrodict.jobs.plan import Plan
 from retrodict.jobs.work import Work
 from retrodict.jobs.workers import Here, OnCluster, Workers
@@ -70,7 +70,7 @@ def prepare(
     with common.notes():
         means = workers.means(work, how.smc)
         settled = _settle(plan, proposal, how, means, job)
-    identity = _identity(proposal, means.engine, how)
+    identity = _identity(proposal, means.engine, how, checked)
     return replace(work, options=how.options | {"engine": means.engine} | settled), identity
 
 
@@ -80,19 +80,20 @@ def was_made_so(output: Path, source: Input, how: Choices) -> bool:
     if found is None:
         return False
     zone, engine = found.get(ZONE), str(found.get("the engine"))
-    proposal, _ = how.proposal(None if zone is None else str(zone))
+    proposal, folder = how.proposal(None if zone is None else str(zone))
     proposal = how.placed(proposal)
     if not how.away:
         engine = choose(how.options["engine"], proposal, how.smc).name
-    return is_complete(output, source.identity | {ZONE: zone} | _identity(proposal, engine, how))
+    checked = find_check(proposal.model, folder, how.model)
+    return is_complete(output, source.identity | {ZONE: zone} | _identity(proposal, engine, how, checked))
 
 
-def _identity(proposal: Proposal, engine: str, how: Choices) -> dict[str, Any]:
+def _identity(proposal: Proposal, engine: str, how: Choices, checked: dict[str, Any] | None) -> dict[str, Any]:
     """What a run must have in common with another one beside its input."""
     identity: dict[str, Any] = describe_proposal(proposal, engine)
     identity |= {f"--{name}": value for name, value in how.options.items() if name != "engine"}
     identity |= {"--cost": how.cost, "--calibrate": how.calibrate}
-    return identity
+    return identity | ({"the check that --calibrate goes by": digest_of_json(checked)} if how.calibrate else {})
 
 
 def _settle(plan: Plan, proposal: Proposal, how: Choices, means: Means, job: JobFolder) -> dict[str, int]:
