@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import random
@@ -283,6 +284,45 @@ def test_a_run_that_is_killed_at_its_very_end_loses_nothing(folder, expected, mo
         again = stop_after(patch, 1000, "sample")
         finish(folder, expected)
     assert not again
+
+
+def test_a_run_that_is_killed_while_draws_go_to_another_disk_keeps_them(folder, expected, monkeypatch):
+    """After the copy, while what was copied is removed."""
+    rename, rmtree = os.rename, shutil.rmtree
+    unfinished = "out.parquet.unfinished"
+
+    class Killed(BaseException):
+        pass
+
+    def on_one_disk(source, target, **more):
+        if unfinished in str(source) and unfinished not in str(target):
+            raise OSError(errno.EXDEV, "Invalid cross-device link")
+        rename(source, target, **more)
+
+    def killed_on_the_way(path, *given, **more):
+        if "sampled" in str(path) and (folder / "out.parquet").exists():
+            rmtree(sorted(Path(path).iterdir())[0])
+            raise Killed
+        rmtree(path, *given, **more)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "rename", on_one_disk)
+        patch.setattr(shutil, "rmtree", killed_on_the_way)
+        with pytest.raises(Killed):
+            impute(folder)
+    finish(folder, expected)
+    draws = [rd.load_posterior(path) for path in sorted((folder / "out.parquet.draws").iterdir())]
+    assert [len(posterior) for posterior in draws] == [5, 5, 5, 5, 4]
+
+
+def test_a_folder_that_cannot_hold_the_draws_is_refused_before_any_work(folder, monkeypatch):
+    done = stop_after(monkeypatch, 1000, "sample")
+    (folder / "photos").mkdir()
+    (folder / "photos" / "a.jpg").touch()
+    with pytest.raises(DataError, match="holds no draws"):
+        impute(folder, "--draws", str(folder / "photos"))
+    assert not done
+    assert not (folder / "out.parquet.unfinished").exists()
 
 
 def test_a_folder_that_is_killed_after_it_was_moved_is_known_again(folder, monkeypatch):

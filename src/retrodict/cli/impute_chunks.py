@@ -21,7 +21,7 @@ from retrodict.jobs.complete import NAME
 from retrodict.jobs.folder import JobFolder, beside
 from retrodict.jobs.identity import Input
 from retrodict.jobs.plan import kind_of
-from retrodict.jobs.run import keep_draws, plan_job, run_job
+from retrodict.jobs.run import check_draws, keep_draws, plan_job, run_job
 from retrodict.models.model_folder import load_model
 from retrodict.smc.ray_pool import load_ray
 
@@ -168,6 +168,8 @@ def impute_chunks(
 ) -> None:
     """Impute chunk by chunk, say what was done, and leave nothing behind but what was asked for."""
     form = form_of(file, output, kind)
+    if draws is not None:
+        check_draws(draws)
     load_model(how.model)  # a folder that is none is refused before the input is read
     source = Input(file, kind, columns.given(), *chunking.sizes(how.options["particles"]))
     if chunking.resume and not JobFolder(beside(output)).exists and was_made_so(output, source, how):

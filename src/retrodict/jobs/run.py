@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import os
 import shutil
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
@@ -11,7 +13,7 @@ from typing import Any
 
 from retrodict._limits import size
 from retrodict.errors import DataError, WriteError
-from retrodict.events.atomic import sync_tree
+from retrodict.events.atomic import atomic_folder, check_folder, make_folder, remove_folder, sync_tree
 from retrodict.jobs.assemble import assemble
 from retrodict.jobs.complete import NAME, write_manifest
 from retrodict.jobs.folder import JobFolder, digest_of
@@ -179,17 +181,31 @@ def _is_moved(job: JobFolder, plan: Plan, output: Path) -> bool:
     return (output / NAME).is_file()
 
 
-def keep_draws(job: JobFolder, draws: Path) -> None:
-    """Move the draws of all chunks to where they are wanted, in the place of those of an earlier run."""
-    if not job.sampled.exists():
-        return
+def check_draws(draws: Path) -> None:
+    """Refuse a folder where draws could not be put, before the work whose result they are."""
+    check_folder(draws)
     if draws.is_dir() and any(draws.iterdir()):
         old = [draws, *(entry for entry in draws.iterdir() if entry.is_dir())]
         if not any((folder / "posterior.json").is_file() for folder in old):
             remedy = "give another folder with --draws"
             raise DataError("this folder is not empty, and holds no draws", file=draws, remedy=remedy)
+
+
+def keep_draws(job: JobFolder, draws: Path) -> None:
+    """Move the draws of all chunks to where they are wanted, in the place of those of an earlier run."""
+    if not job.sampled.exists():
+        return
+    check_draws(draws)
+    draws = Path(os.path.realpath(draws))
+    if draws.is_dir():
         shutil.rmtree(draws)
-    elif draws.is_dir():
-        draws.rmdir()
+    make_folder(draws.parent)
     sync_tree(job.sampled)
-    shutil.move(job.sampled, draws)  # which may be on another disk
+    try:
+        os.rename(job.sampled, draws)
+    except OSError as error:
+        if error.errno != errno.EXDEV:
+            raise
+        with atomic_folder(draws) as copy:  # on another disk: at any moment one of the two is whole and in its place
+            shutil.copytree(job.sampled, copy, dirs_exist_ok=True)
+        remove_folder(job.sampled)
