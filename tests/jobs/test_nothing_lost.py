@@ -17,7 +17,7 @@ import pytest
 import torch
 
 import retrodict as rd
-from retrodict.errors import BusyError, DataError, WriteError
+from retrodict.errors import BusyError, DataError, RetrodictError, WriteError
 from retrodict.events import atomic
 from retrodict.events.lock import lock_folder
 from retrodict.jobs import run as jobs_run
@@ -109,6 +109,29 @@ def test_an_unfinished_run_is_neither_gone_on_with_nor_dropped_unasked(folder, e
         impute(folder)
     impute(folder, "--restart")
     assert (folder / "out.parquet").read_bytes() == expected
+
+
+@pytest.mark.parametrize(
+    ("typo", "said"),
+    [
+        (["-m", "9=0.5"], "'9'"),
+        (["-m", "missing.yaml"], "missing.yaml"),
+        (["--smoother", "nonesuch"], "nonesuch"),
+        (["--islands", "4"], "islands must divide"),
+        (["--time", "wehn"], "wehn"),
+        (["--engine", "naitve"], "naitve"),
+    ],
+)
+def test_a_typo_beside_restart_drops_nothing(folder, expected, monkeypatch, typo, said):
+    with monkeypatch.context() as patch:
+        stop_after(patch, 2)
+        impute(folder, code=130)
+    with pytest.raises(RetrodictError, match=said):
+        impute(folder, *typo, "--restart")
+    with monkeypatch.context() as patch:
+        again = stop_after(patch, 1000, "sample")
+        finish(folder, expected)
+    assert not again
 
 
 @pytest.mark.parametrize(

@@ -29,6 +29,7 @@ class Choices(NamedTuple):
     whether probabilities are calibrated by the check that is kept."""
 
     proposal: Callable[[str | None], tuple[Proposal, Path]]
+    check: Callable[[], None]  # refuses what is wrong with it whatever the streams are
     model: Path
     device: str
     smc: Options

@@ -16,7 +16,7 @@ from retrodict.cli.decode import Cost, Output, price_of, write_answer
 from retrodict.cli.draws import beside, keep_decoded
 from retrodict.cli.impute_chunks import Chunking, impute_chunks, name_impossible, read_or_chunk, refuse_whole
 from retrodict.cli.kept_check import calibration_by, repeat_verdict
-from retrodict.cli.proposal import Blind, Missing, Name, choose_proposal
+from retrodict.cli.proposal import Blind, Missing, Name, check_choice, choose_proposal
 from retrodict.cli.rates import show_sensitivity
 from retrodict.cli.report import check_page, write_page
 from retrodict.cli.truth import truth_of
@@ -27,8 +27,9 @@ from retrodict.events.results import refuse_results
 from retrodict.events.suspicion import refuse_unix_time
 from retrodict.models.device import find_device
 from retrodict.smc.diagnostics import none_possible
-from retrodict.smc.engines import place
+from retrodict.smc.engines import check_name, place
 from retrodict.smc.impute import impute as run
+from retrodict.smc.islands import number_of_islands
 from retrodict.smc.options import MOST_EVENTS, Options
 from retrodict.smc.posterior import Posterior
 from retrodict.smc.posterior_folder import FILES, save_posterior
@@ -171,6 +172,9 @@ def impute(
     if not no_draws:
         check_folder(draws)
     smc = Options.of(particles or 1, resample, 0.5, None, None, max_events or MOST_EVENTS)
+    check_name(engine)
+    if particles is not None:
+        number_of_islands(islands, particles)
     if cluster is None:
         find_device(device)
     options: dict[str, Any] = {"particles": particles or "auto", "seed": seed, "resample": resample, "engine": engine}
@@ -179,8 +183,9 @@ def impute(
     if observed is None:
         refuse_whole(report, sensitivity)
         chosen = partial(choose_proposal, model, missing, smoother, filtering)
+        check = partial(check_choice, model, missing, smoother)
         wanted = None if no_draws else draws
-        how = Choices(chosen, model, device, smc, options, cost, calibrate, cluster, workers)
+        how = Choices(chosen, check, model, device, smc, options, cost, calibrate, cluster, workers)
         return impute_chunks(file, kind, columns, chunking, how, output, wanted)
     check_times(observed, output)
     refuse_unix_time(observed)

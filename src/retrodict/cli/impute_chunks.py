@@ -20,9 +20,8 @@ from retrodict.events.lock import lock_folder
 from retrodict.jobs.complete import NAME
 from retrodict.jobs.folder import JobFolder, beside
 from retrodict.jobs.identity import Input
-from retrodict.jobs.plan import kind_of
+from retrodict.jobs.plan import check_columns, kind_of
 from retrodict.jobs.run import check_draws, keep_draws, plan_job, run_job
-from retrodict.models.model_folder import load_model
 from retrodict.smc.ray_pool import load_ray
 
 if TYPE_CHECKING:
@@ -170,8 +169,9 @@ def impute_chunks(
     form = form_of(file, output, kind)
     if draws is not None:
         check_draws(draws)
-    load_model(how.model)  # a folder that is none is refused before the input is read
+    how.check()
     source = Input(file, kind, columns.given(), *chunking.sizes(how.options["particles"]))
+    check_columns(source)
     if chunking.resume and not JobFolder(beside(output)).exists and was_made_so(output, source, how):
         remove_stale(beside(output))  # of a run that was killed while it removed what it no longer needed
         common.note(f"{output} is complete already: nothing was to be done")

@@ -93,6 +93,14 @@ def kind_of(file: Path, given: Mapping[str, Any]) -> str | None:
     return None if request.layout is not None or RECORDS in names else kind
 
 
+def check_columns(source: Input) -> None:
+    """Refuse a table without the columns that are asked for, by its first rows."""
+    first = None if source.kind == "lines" else next(iter(table_pieces(source.file, source.kind)), None)
+    if first is not None:
+        request = Parts(source.kind, source.file, source.file, dict(source.given), {}).request()
+        find_roles(dict.fromkeys(first.column_names), request)
+
+
 def make_plan(job: JobFolder, source: Input, progress: Callable[[int], None]) -> Plan:
     """Read the input and plan its chunks; ``progress`` is called with the number of streams that were read."""
     shutil.rmtree(job.rows, ignore_errors=True)

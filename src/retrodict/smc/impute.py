@@ -10,7 +10,7 @@ from typing import Any, Literal
 import numpy as np
 import torch
 
-from retrodict.errors import DataNotice, ModelError, SuspicionNotice
+from retrodict.errors import DataNotice, SuspicionNotice
 from retrodict.events.batch import Packed, batches_by_length, make_batch
 from retrodict.events.results import refuse_results
 from retrodict.events.stream import EventStream
@@ -26,7 +26,7 @@ from retrodict.smc.cluster import on_cluster
 from retrodict.smc.describe import describe_run
 from retrodict.smc.ending import ends_of_observed
 from retrodict.smc.engines import choose
-from retrodict.smc.islands import settle
+from retrodict.smc.islands import number_of_islands, settle
 from retrodict.smc.options import Options
 from retrodict.smc.posterior import Posterior
 from retrodict.smc.propose import Sampler
@@ -94,10 +94,7 @@ def impute(
     rows = rows or chosen.rows_at_once(proposal)
     means = Means(chosen.name, chosen.affords, rows)
     particles = settle_particles(particles, means, proposal, len(observed), longest, len(observed))
-    if islands is None:
-        islands = 2 if particles % 2 == 0 else 1
-    if not (isinstance(islands, int) and islands > 0 and particles % islands == 0):
-        raise ModelError(f"islands must divide the {particles} particles evenly, but is {islands!r}.")
+    islands = number_of_islands(islands, particles)
     warn_of(observed, skip=("ends",) if model.end_atom is None else ("ends", "same number"))
     if misses_all(proposal.missingness, observed):
         warnings.warn(UNTOUCHED, DataNotice, stacklevel=2)
