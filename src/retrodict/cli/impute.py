@@ -12,7 +12,7 @@ import typer
 
 from retrodict.cli import common
 from retrodict.cli.chunk_work import Choices
-from retrodict.cli.decode import Cost, Output, price_of, write_answer
+from retrodict.cli.decode import Cost, Output, price_of, say_particles, write_answer
 from retrodict.cli.draws import beside, keep_decoded
 from retrodict.cli.impute_chunks import Chunking, impute_chunks, name_impossible, read_or_chunk, refuse_whole
 from retrodict.cli.kept_check import calibration_by, repeat_verdict
@@ -202,6 +202,7 @@ def impute(
         with common.notes(), common.bar("impute", len(observed)) as done:
             posterior = run(observed, proposal, **options, progress=done)
         _judge(posterior)
+        say_particles(posterior.num_particles, particles is not None)
         posterior.about |= {"command": common.command_line(), "file": file.name, "check": checked} | calibration
         keep_decoded(posterior, price_of(posterior, cost, columns), columns)
         if not no_draws:

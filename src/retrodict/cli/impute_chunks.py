@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from retrodict import _limits
 from retrodict.cli import common
 from retrodict.cli.chunk_work import ZONE, Choices, prepare, was_made_so, workers_for
-from retrodict.cli.decode import say_cost
+from retrodict.cli.decode import say_cost, say_particles
 from retrodict.errors import DataError, LimitError, ModelError, RetrodictError, WriteError
 from retrodict.events.atomic import remove_stale
 from retrodict.events.io.files import find_format
@@ -181,6 +181,8 @@ def impute_chunks(
         show_notes({f"{file}: {text}": number for text, number in plan.notices.items()}, len(plan.chunks))
         with closing(workers_for(how)) as workers:
             work, identity = prepare(plan, columns, how, form, job, workers, draws is not None)
+            particles = work.options["particles"]
+            say_particles(particles, how.options["particles"] != "auto")
             axis = work.proposal.model.matched(plan.read(0)).axis
             scale = columns.units_in(axis)
             price = None if how.cost is None else how.cost * scale
@@ -191,8 +193,8 @@ def impute_chunks(
         name_impossible(finished.impossible, finished.num_impossible)
         if draws is not None:
             keep_draws(job, draws)
-            what = f"weighted draws of {finished.streams:,} streams, a folder for each of {finished.chunks:,} chunks"
-            common.wrote(draws, what)
+            what = f"{particles:,} weighted draws of each of {finished.streams:,} streams"
+            common.wrote(draws, f"{what}, a folder for each of {finished.chunks:,} chunks")
         job.remove()
     units = columns.unit_of(axis, work.proposal.model.time_unit)
     say_cost(finished.pooled.price / scale, units, how.cost is not None)
