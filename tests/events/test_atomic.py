@@ -11,7 +11,7 @@ import pytest
 
 from retrodict import EventStream, StreamSet
 from retrodict.errors import BusyError, DataError, WriteError
-from retrodict.events.atomic import atomic_file, atomic_folder
+from retrodict.events.atomic import atomic_file, atomic_folder, own_folder
 from retrodict.events.io.write import write_events
 from retrodict.events.lock import lock_folder
 
@@ -175,3 +175,20 @@ def test_folders_that_a_killed_writer_left_behind_go(tmp_path):
         (tmp_path / f".a.{host}.{pid}.0123456789ab.tmp" / "half").touch()
     write_folder(tmp_path / "a")
     assert sorted(os.listdir(tmp_path)) == [f".a.{host}.{os.getpid()}.0123456789ab.tmp", "a"]
+
+
+def test_of_two_that_write_a_folder_at_once_the_last_leaves_a_whole_one(tmp_path):
+    for name in ("a", "b"):
+        (tmp_path / "folder").mkdir(exist_ok=True)
+        (tmp_path / "folder" / f"old-{name}").touch()
+        with own_folder(tmp_path / "folder") as one, own_folder(tmp_path / "folder") as other:
+            for folder, text in ((one, "one"), (other, "other")):
+                (folder / "first").write_text(text)
+                (folder / "second").write_text(text)
+        assert {path.name: path.read_text() for path in (tmp_path / "folder").iterdir()} == {
+            "first": "one",
+            "second": "one",
+        }
+        assert [path.name for path in tmp_path.iterdir()] == ["folder"]
+    with pytest.raises(FileNotFoundError), own_folder(tmp_path / "gone" / "folder"):
+        pass

@@ -11,6 +11,7 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -413,6 +414,34 @@ def test_a_finished_folder_that_was_made_with_other_files_is_refused_in_words(fo
         monkeypatch.setattr("retrodict.jobs.identity.__version__", "0.0.1")
     with pytest.raises(DataError, match=f"differs from this one in {change}"):
         run(*given, "--resume")
+
+
+@pytest.mark.parametrize("method", ["sample", "decode"])
+def test_work_for_a_run_that_ended_is_not_taken_for_that_of_the_next(folder, expected, monkeypatch, method):
+    """Workers of a cluster outlive a driver that is killed for a moment, and may then still be at their chunk."""
+    outlived: list[Callable[[], object]] = []
+    original = getattr(Work, method)
+
+    def look(self, *given):
+        outlived.append(lambda: original(self, *given))
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Work, method, look)
+        impute(folder, "--seed", "1", code=130)
+    with monkeypatch.context() as patch:
+        stop_after(patch, 2, "decode")
+        impute(folder, "--restart", code=130)
+    (work,) = outlived
+    with pytest.raises(BusyError, match="not held by the run"):
+        work()
+    with monkeypatch.context() as patch:
+        again = stop_after(patch, 1000, "decode")
+        finish(folder, expected)
+    assert again == [2, 3, 4]
+    with pytest.raises((FileNotFoundError, DataError)):
+        work()
+    assert not (folder / "out.parquet.unfinished").exists()
 
 
 @pytest.mark.slow

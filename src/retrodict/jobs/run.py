@@ -79,6 +79,7 @@ def run_job(
     if (finished := _written(job, plan, output)) is not None:
         return finished
     job.make()
+    job.tidy()
     sampled = _stage(work, workers, "sampled", "sample", bar, "impute")
     _refuse_impossible(sampled)
     pooled = decide_for_all(job, plan.judged, cost)
@@ -200,6 +201,7 @@ def keep_draws(job: JobFolder, draws: Path) -> None:
     if draws.is_dir():
         shutil.rmtree(draws)
     make_folder(draws.parent)
+    job.tidy()
     sync_tree(job.sampled)
     try:
         os.rename(job.sampled, draws)
