@@ -11,6 +11,7 @@ import pytest
 
 from retrodict import EventStream, StreamSet
 from retrodict.errors import BusyError, DataError, WriteError
+from retrodict.events import lock
 from retrodict.events.atomic import atomic_file, atomic_folder, own_folder
 from retrodict.events.io.write import write_events
 from retrodict.events.lock import lock_folder
@@ -192,3 +193,23 @@ def test_of_two_that_write_a_folder_at_once_the_last_leaves_a_whole_one(tmp_path
         assert [path.name for path in tmp_path.iterdir()] == ["folder"]
     with pytest.raises(FileNotFoundError), own_folder(tmp_path / "gone" / "folder"):
         pass
+
+
+def test_a_folder_that_is_removed_while_it_is_being_locked_is_made_again_and_held(tmp_path, monkeypatch):
+    """As a run that ends removes it just when the next one has opened the file of its lock."""
+    folder, opened, removed = tmp_path / "job", os.open, []
+
+    def open_and_remove(path, *given, **more):
+        descriptor = opened(path, *given, **more)
+        if str(path).endswith(".lock") and not removed:
+            removed.append(path)
+            path.unlink()
+            folder.rmdir()
+        return descriptor
+
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "open", open_and_remove)
+        with lock_folder(folder):
+            assert removed
+            other = [sys.executable, "-c", f"from {lock.__name__} import *\nwith lock_folder({str(folder)!r}): pass"]
+            assert b"BusyError" in subprocess.run(other, capture_output=True, check=False).stderr
