@@ -164,6 +164,20 @@ def test_what_was_damaged_meanwhile_is_found_and_done_again(folder, expected, mo
     finish(folder, expected)
 
 
+@pytest.mark.parametrize("harm", ["cut", "remove"])
+def test_rows_that_were_damaged_are_read_again_and_chunks_that_were_done_stay(folder, expected, monkeypatch, harm):
+    with monkeypatch.context() as patch:
+        stop_after(patch, 3)
+        impute(folder, code=130)
+    file = folder / "out.parquet.unfinished" / "rows" / "000001.arrow"
+    file.write_bytes(file.read_bytes()[:100]) if harm == "cut" else file.unlink()
+    with monkeypatch.context() as patch:
+        sampled, decoded = stop_after(patch, 1000, "sample"), stop_after(patch, 1000)
+        said = finish(folder, expected)
+    assert (sampled, decoded) == ([], [3, 4])
+    assert "is damaged: they are read again" in said
+
+
 @pytest.mark.parametrize(
     ("name", "key", "value"),
     [("plan.json", "contiguous", False), ("plan.json", "identity", [1]), ("job.json", "--seed", 0.0)],

@@ -67,7 +67,7 @@ def prepare(
     about = {"command": common.command_line(), "file": plan.parts.file.name, "check": checked}
     about |= calibration_by(checked, proposal) if how.calibrate else {}
     proposal = how.placed(proposal)
-    work = Work(job.path.resolve(), plan, proposal, how.options, form, columns["unit"], about, keeps_draws, job.hold())
+    work = Work(job.path.resolve(), plan, proposal, how.options, form, columns["unit"], about, job.hold(), keeps_draws)
     with common.notes():
         means = workers.means(work, how.smc)
         settled = _settle(plan, proposal, how, means, job)

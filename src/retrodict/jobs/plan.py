@@ -7,6 +7,7 @@ tell (``events/io/survey.py``).
 
 from __future__ import annotations
 
+import json
 import shutil
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict, dataclass, replace
@@ -221,25 +222,31 @@ def _refuse_repeated(streams: StreamSet, seen: Any, file: Path) -> Any:
 
 def write_plan(job: JobFolder, plan: Plan, source: Input) -> None:
     """Keep a plan: from now on the buckets are the input."""
+    job.write("plan.json", _content(job, plan, source))
+
+
+def is_as_kept(job: JobFolder, plan: Plan, source: Input, found: Mapping[str, Any]) -> bool:
+    """Whether a plan and its buckets are those that were kept."""
+    return bool(json.loads(json.dumps(_content(job, plan, source))) == found)
+
+
+def _content(job: JobFolder, plan: Plan, source: Input) -> dict[str, Any]:
     parts, settled = plan.parts, plan.parts.settled
     assert settled is not None
     buckets = max(chunk.stop for chunk in plan.chunks)
-    job.write(
-        "plan.json",
-        {
-            "version": VERSION,
-            "identity": source.identity,
-            "kind": parts.kind,
-            "kinds": dict(parts.kinds),
-            "settled": settled._asdict() | {"axis": settled.axis.to_dict(), "of_streams": sorted(settled.of_streams)},
-            "contiguous": plan.contiguous,
-            "chunks": [asdict(chunk) for chunk in plan.chunks],
-            "notices": dict(plan.notices),
-            "judged": plan.judged,
-            "longest": plan.longest,
-            "digests": [digest_of(bucket_file(job.rows, number)) for number in range(buckets)],
-        },
-    )
+    return {
+        "version": VERSION,
+        "identity": source.identity,
+        "kind": parts.kind,
+        "kinds": dict(parts.kinds),
+        "settled": settled._asdict() | {"axis": settled.axis.to_dict(), "of_streams": sorted(settled.of_streams)},
+        "contiguous": plan.contiguous,
+        "chunks": [asdict(chunk) for chunk in plan.chunks],
+        "notices": dict(plan.notices),
+        "judged": plan.judged,
+        "longest": plan.longest,
+        "digests": [digest_of(bucket_file(job.rows, number)) for number in range(buckets)],
+    }
 
 
 def read_plan(job: JobFolder, found: Mapping[str, Any], source: Input) -> Plan | None:

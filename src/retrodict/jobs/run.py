@@ -18,7 +18,7 @@ from retrodict.jobs.assemble import assemble
 from retrodict.jobs.complete import NAME, write_manifest
 from retrodict.jobs.folder import JobFolder, digest_of
 from retrodict.jobs.identity import Input, refuse_other
-from retrodict.jobs.plan import Plan, make_plan, read_plan, write_plan
+from retrodict.jobs.plan import Plan, is_as_kept, make_plan, read_plan, write_plan
 from retrodict.jobs.pooled import Pooled, decide_for_all
 from retrodict.jobs.work import Work
 from retrodict.jobs.workers import Workers
@@ -41,20 +41,31 @@ class Finished:
     num_impossible: int
 
 
-def plan_job(job: JobFolder, source: Input, bar: Bar) -> Plan:
+def plan_job(job: JobFolder, source: Input, bar: Bar, note: Callable[[str], None]) -> Plan:
     """The plan of an unfinished job, if it is of this input, else a new one."""
     found = job.read("plan.json")
     if found is not None:
         refuse_other(found.get("identity") or {}, source.identity, job.path)
         plan = read_plan(job, found, source)
+        if plan is None:
+            note(f"the copy of the rows in {job.rows} is damaged: they are read again")
+            job.make()
+            plan = _read_all(job, source, bar)
+            if not is_as_kept(job, plan, source, found):
+                note("they are no longer what the chunks were made from: all chunks are done again")
+                plan = None
         if plan is not None:
             return plan
     job.clear()
     job.make()
-    with bar("read", None) as done:
-        plan = make_plan(job, source, done)
+    plan = _read_all(job, source, bar)
     write_plan(job, plan, source)
     return plan
+
+
+def _read_all(job: JobFolder, source: Input, bar: Bar) -> Plan:
+    with bar("read", None) as done:
+        return make_plan(job, source, done)
 
 
 def run_job(

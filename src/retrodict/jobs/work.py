@@ -45,8 +45,8 @@ class Work:
     form: str
     unit: str | None
     about: Mapping[str, Any]
+    run: str  # for which it is done (``JobFolder.hold``)
     keeps_draws: bool = True  # for the user, when all is done
-    run: str = ""  # for which it is done (``JobFolder.hold``)
 
     @property
     def job(self) -> JobFolder:
