@@ -34,6 +34,7 @@ from retrodict.events.suspicion import refuse_unix_time
 from retrodict.events.time_axis import TimeAxis
 from retrodict.jobs.folder import JobFolder, digest_of
 from retrodict.jobs.identity import Input
+from retrodict.jobs.known import Known
 from retrodict.jobs.part import Chunk, Parts
 from retrodict.jobs.spread import Bucket, bucket_file, cannot_write, spread_table
 from retrodict.smc.choice import JUDGED
@@ -189,7 +190,7 @@ def _lines(file: Any) -> Iterator[bytes]:
 
 def _survey(parts: Parts, chunks: list[Chunk], contiguous: bool, progress: Callable[[int], None]) -> Plan:
     """Read every chunk once, and settle what holds for all."""
-    survey, notices, seen, judged = Survey(), dict[str, int](), np.zeros(0, np.int64), np.zeros((3, 0), np.int64)
+    survey, notices, seen, judged = Survey(), dict[str, int](), Known(), np.zeros((3, 0), np.int64)
     request, longest = parts.request(), 0
     for number, chunk in enumerate(chunks):
         streams, request = parts.read(chunk, survey)
@@ -197,7 +198,7 @@ def _survey(parts: Parts, chunks: list[Chunk], contiguous: bool, progress: Calla
         refuse_results(streams)
         refuse_unix_time(streams)
         if parts.kind == "lines":
-            seen = _refuse_repeated(streams, seen, parts.file)
+            _refuse_repeated(streams, seen, parts.file)
         chunks[number] = replace(chunk, streams=len(streams))
         longest = max(longest, int(streams.lengths.max(initial=0)))
         own = np.stack([streams.id_keys, np.full(len(streams), number), np.arange(len(streams))])
@@ -211,13 +212,13 @@ def _survey(parts: Parts, chunks: list[Chunk], contiguous: bool, progress: Calla
     return Plan(replace(parts, settled=settled), tuple(chunks), contiguous, notices, of_chunk, longest)
 
 
-def _refuse_repeated(streams: StreamSet, seen: Any, file: Path) -> Any:
-    """The ids of all lines so far; an id that comes twice is an error."""
-    again = np.isin(streams.id_keys, seen)
+def _refuse_repeated(streams: StreamSet, seen: Known, file: Path) -> None:
+    """Remember the ids of some lines; an id that came before is an error."""
+    again = seen.find(streams.id_keys) >= 0
     if again.any():
         name = streams.ids[int(np.argmax(again))]
         raise DataError("the id was used already", file=file, stream=name, remedy="give each stream an id of its own")
-    return np.concatenate([seen, streams.id_keys])
+    seen.add(streams.id_keys, np.zeros(len(streams), np.int64))
 
 
 def write_plan(job: JobFolder, plan: Plan, source: Input) -> None:
