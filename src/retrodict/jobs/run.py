@@ -13,7 +13,7 @@ from typing import Any
 
 from retrodict._limits import size
 from retrodict.errors import DataError, WriteError
-from retrodict.events.atomic import atomic_folder, check_folder, make_folder, remove_folder, sync_tree
+from retrodict.events.atomic import atomic_folder, make_folder, remove_folder, sync_tree
 from retrodict.jobs.assemble import assemble
 from retrodict.jobs.complete import NAME, write_manifest
 from retrodict.jobs.folder import JobFolder, digest_of
@@ -194,8 +194,7 @@ def _is_moved(job: JobFolder, plan: Plan, output: Path) -> bool:
 
 
 def check_draws(draws: Path) -> None:
-    """Refuse a folder where draws could not be put, before the work whose result they are."""
-    check_folder(draws)
+    """Refuse a folder that holds anything but draws, which would have to be removed."""
     if draws.is_dir() and any(draws.iterdir()):
         old = [draws, *(entry for entry in draws.iterdir() if entry.is_dir())]
         if not any((folder / "posterior.json").is_file() for folder in old):
