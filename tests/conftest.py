@@ -88,6 +88,7 @@ SLOW = (
 POSIX = (
     "tests/cli/test_own_tables.py::test_output_equal_to_the_input_overwrote_it",
     "tests/cli/test_wrong_options.py::test_a_wrong_option_fails_within_five_seconds",
+    "tests/events/test_atomic.py::test_a_folder_that_is_removed_while",
     "tests/events/test_atomic.py::test_permissions_and_links",
     "tests/events/test_atomic.py::test_what_a_killed_writer_left_behind_goes",
     "tests/events/test_bombs.py::test_a_pipe_is_not_waited_for",

@@ -48,9 +48,9 @@ def _input(form: str, home: Path) -> Input:
 def _run(form: str, home: Path, folder: Path, workers: Here) -> None:
     """Do what is missing of the job in ``folder``; its output is written beside it."""
     job = JobFolder(folder / "unfinished")
-    plan = plan_job(job, _input(form, home), _silent)
+    plan = plan_job(job, _input(form, home), _silent, str)
     show_notes(plan.notices, len(plan.chunks))
-    work = Work(job.path, plan, PROPOSAL, OPTIONS, form, None, {})
+    work = Work(job.path, plan, PROPOSAL, OPTIONS, form, None, {}, job.hold())
     identity = describe_proposal(PROPOSAL, "native")
     finished = run_job(work, identity, MADE, None, folder / FORMS[form], _silent, workers)
     show_notes(finished.notes, finished.chunks)

@@ -10,6 +10,7 @@ import pytest
 import retrodict as rd
 from retrodict.smc.show import page_facts
 from tests.cli.test_commands import run
+from tests.jobs.test_nothing_lost import stop_after
 
 TRUE = rd.Hawkes([0.4, 0.02], [[0.0, 0.55], [0.0, 0.0]], 2.0)
 SURE = rd.Hawkes([0.4, 0.02], [[0.0, 0.95], [0.0, 0.0]], 2.0)  # believes that nearly all have a successor
@@ -60,3 +61,17 @@ def test_a_check_of_another_mechanism_is_refused_before_any_work(folder):
     with pytest.raises(rd.ModelError, match="Check with the same mechanism"):
         impute(folder, "other.csv", "--calibrate", "-m", "cause=0.1")
     assert not (folder / "other.csv").exists()
+
+
+def test_a_run_that_goes_on_is_calibrated_by_the_check_it_began_with(folder, monkeypatch):
+    run("check", str(folder / "model"), str(folder / "held-out.csv"), *WORDS)
+    given = ("gone-on.csv", "--calibrate", "--chunk-streams", "10")
+    with monkeypatch.context() as patch:
+        stop_after(patch, 1, "sample")
+        assert "go on with --resume" in impute(folder, *given)
+    kept = (folder / "model" / "check.json").read_bytes()
+    run("check", str(folder / "model"), str(folder / "held-out.csv"), *WORDS, "--seed", "7")
+    with pytest.raises(rd.DataError, match="differs from this one in the check that --calibrate goes by"):
+        impute(folder, *given, "--resume")
+    (folder / "model" / "check.json").write_bytes(kept)
+    assert "imputed events" in impute(folder, *given, "--resume")

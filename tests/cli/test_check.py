@@ -10,6 +10,7 @@ import pytest
 
 import retrodict as rd
 from retrodict.cli import main
+from retrodict.smc.engines import ENGINES
 from tests.cli.test_commands import run
 
 
@@ -190,6 +191,18 @@ def test_impute_says_which_cost_was_used_and_how_it_was_chosen(folder, tmp_path)
     assert "cost: 2.5 units of time, as --cost says; " in chosen
     chunks = run(*given, "--chunk-streams", "10", "-o", str(tmp_path / "c.csv")).output
     assert f"cost: {price:.4g} units of time, half of the mean gap" in chunks
+
+
+@pytest.mark.parametrize("chunks", ["0", "10"])
+def test_impute_says_how_many_particles_there_are(chunks, folder, tmp_path, monkeypatch):
+    for engine in ENGINES.values():
+        monkeypatch.setattr(engine, "affords", 40)
+    given = ["impute", str(folder / "model"), str(folder / "incomplete.parquet"), "--chunk-streams", chunks]
+    said = run(*given, "--no-draws", "-o", str(tmp_path / "a.csv")).output
+    assert "particles: 40 weighted guesses of each stream, the default for this engine and memory" in said
+    said = run(*given, "--particles", "30", "-o", str(tmp_path / "b.csv")).output
+    assert "particles: 30 weighted guesses of each stream, as --particles says" in said
+    assert "b.csv.draws: 30 weighted draws of each of " in said
 
 
 def test_evaluate_says_at_which_cost_intervals_were_scored_and_what_predicting_nothing_gives(folder, tmp_path):

@@ -11,7 +11,8 @@ import pytest
 
 from retrodict import EventStream, StreamSet
 from retrodict.errors import BusyError, DataError, WriteError
-from retrodict.events.atomic import atomic_file, atomic_folder
+from retrodict.events import lock
+from retrodict.events.atomic import atomic_file, atomic_folder, own_folder
 from retrodict.events.io.write import write_events
 from retrodict.events.lock import lock_folder
 
@@ -175,3 +176,40 @@ def test_folders_that_a_killed_writer_left_behind_go(tmp_path):
         (tmp_path / f".a.{host}.{pid}.0123456789ab.tmp" / "half").touch()
     write_folder(tmp_path / "a")
     assert sorted(os.listdir(tmp_path)) == [f".a.{host}.{os.getpid()}.0123456789ab.tmp", "a"]
+
+
+def test_of_two_that_write_a_folder_at_once_the_last_leaves_a_whole_one(tmp_path):
+    for name in ("a", "b"):
+        (tmp_path / "folder").mkdir(exist_ok=True)
+        (tmp_path / "folder" / f"old-{name}").touch()
+        with own_folder(tmp_path / "folder") as one, own_folder(tmp_path / "folder") as other:
+            for folder, text in ((one, "one"), (other, "other")):
+                (folder / "first").write_text(text)
+                (folder / "second").write_text(text)
+        assert {path.name: path.read_text() for path in (tmp_path / "folder").iterdir()} == {
+            "first": "one",
+            "second": "one",
+        }
+        assert [path.name for path in tmp_path.iterdir()] == ["folder"]
+    with pytest.raises(FileNotFoundError), own_folder(tmp_path / "gone" / "folder"):
+        pass
+
+
+def test_a_folder_that_is_removed_while_it_is_being_locked_is_made_again_and_held(tmp_path, monkeypatch):
+    """As a run that ends removes it just when the next one has opened the file of its lock."""
+    folder, opened, removed = tmp_path / "job", os.open, []
+
+    def open_and_remove(path, *given, **more):
+        descriptor = opened(path, *given, **more)
+        if str(path).endswith(".lock") and not removed:
+            removed.append(path)
+            path.unlink()
+            folder.rmdir()
+        return descriptor
+
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "open", open_and_remove)
+        with lock_folder(folder):
+            assert removed
+            other = [sys.executable, "-c", f"from {lock.__name__} import *\nwith lock_folder({str(folder)!r}): pass"]
+            assert b"BusyError" in subprocess.run(other, capture_output=True, check=False).stderr

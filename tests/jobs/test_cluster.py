@@ -2,13 +2,21 @@
 
 from __future__ import annotations
 
+import signal
+import subprocess
+import sys
+import time
 from collections.abc import Iterator
 
 import numpy as np
 import pytest
 
 import retrodict as rd
+from retrodict.cli import chunk_work
 from retrodict.errors import DataError, ModelError
+from retrodict.events.combine import join
+from retrodict.jobs import run as jobs_run
+from retrodict.jobs.work import Work
 from retrodict.smc import ray_pool
 from retrodict.smc.ray_pool import RayPool
 from tests.cli.test_long_steps import run
@@ -41,6 +49,27 @@ def test_work_of_a_worker_that_was_killed_is_done_by_another(cluster, tmp_path, 
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("error", ["OutOfMemoryError", "NodeDiedError"])
+def test_work_of_a_worker_that_was_ended_for_memory_is_done_by_another(cluster, tmp_path, monkeypatch, error):
+    import ray
+
+    told: list[object] = []
+
+    def get(future: object) -> object:
+        result = original(future)
+        if not told and result is not None:  # it is not a worker's start
+            told.append(result)
+            raise getattr(ray.exceptions, error)("killed due to the node running low on memory")
+        return result
+
+    with RayPool(cluster, 2).open(tmp_path, same) as session:
+        original = session._get
+        monkeypatch.setattr(session, "_get", get)
+        assert sorted(session.each(work, [0, 3, 6])) == [(0, 0), (3, 9), (6, 36)]
+    assert told
+
+
+@pytest.mark.slow
 def test_impute_gives_the_same_posterior(cluster, monkeypatch):
     monkeypatch.setattr("retrodict.smc.cluster._PER_CHUNK", 5)
     here, there = (rd.impute(OBSERVED, FILTERING, 6, seed=3, cluster=where) for where in (None, cluster))
@@ -55,12 +84,66 @@ def test_impute_gives_the_same_posterior(cluster, monkeypatch):
 
 
 @pytest.mark.slow
+def test_one_long_stream_settles_the_particles_of_all_workers(cluster, monkeypatch):
+    """Workers have no limit of memory, and chunks of short streams would take all the particles that there are."""
+    monkeypatch.setattr("retrodict.smc.cluster._PER_CHUNK", 2)
+    poisson = rd.Poisson([0.5, 0.5])
+    observed = join([rd.simulate(poisson, 4, end=8.0, seed=0), rd.simulate(poisson, 1, end=900.0, seed=1)], range(5))
+    with rd.limits(memory=1e8), pytest.warns(rd.DataNotice, match="particles are used for each stream"):
+        there = rd.impute(observed, rd.Filtering(poisson, rd.ByType(0.3)), cluster=cluster)
+    here = rd.impute(observed, rd.Filtering(poisson, rd.ByType(0.3)), there.num_particles)
+    assert there.num_particles < 1000
+    assert np.array_equal(here.log_evidence, there.log_evidence)
+    assert np.array_equal(here.full.event_times, there.full.event_times)
+
+
+@pytest.mark.slow
 def test_the_command_writes_the_same_bytes(cluster, tmp_path):
     rd.save_model(MODEL, tmp_path / "model")
     rd.write_events(OBSERVED, tmp_path / "in.parquet")
     for name, more in (("one", []), ("many", ["--cluster", cluster, "--chunk-streams", "5"])):
         run("impute", tmp_path / "model", tmp_path / "in.parquet", "-o", tmp_path / f"{name}.parquet", "-m", 0.5,
             "--particles", 6, "--no-draws", *more)  # fmt: skip
+    assert (tmp_path / "many.parquet").read_bytes() == (tmp_path / "one.parquet").read_bytes()
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["in.parquet", "many.parquet", "model", "one.parquet"]
+
+
+@pytest.mark.slow
+def test_what_workers_began_on_gpus_that_the_driver_has_not_is_gone_on_with_by_one_process(
+    cluster, tmp_path, monkeypatch
+):
+    """A worker is asked which engine it has; these only believe that they are elsewhere."""
+    rd.save_model(MODEL, tmp_path / "model")
+    rd.write_events(OBSERVED, tmp_path / "in.parquet")
+    given = ["impute", tmp_path / "model", tmp_path / "in.parquet", "-m", 0.5, "--particles", 6, "--no-draws"]
+    run(*given, "-o", tmp_path / "one.parquet")
+    given += ["-o", tmp_path / "many.parquet", "--chunk-streams", 5]
+    with monkeypatch.context() as patch:
+        patch.setattr(chunk_work, "RayPool", lambda address, workers, device: RayPool(address, workers, "cpu:0"))
+        patch.setattr(jobs_run, "decide_for_all", lambda *given: (_ for _ in ()).throw(KeyboardInterrupt))
+        run(*given, "--cluster", cluster, "--workers", 2, "--device", "cuda", code=130)
+    monkeypatch.setattr(Work, "sample", None)  # nothing is sampled again
+    run(*given, "--resume")
+    assert (tmp_path / "many.parquet").read_bytes() == (tmp_path / "one.parquet").read_bytes()
+
+
+@pytest.mark.slow
+def test_a_driver_that_is_killed_is_gone_on_with_at_once(tmp_path):
+    """By a cluster of its own, while workers of the first may still be at their chunks."""
+    pytest.importorskip("ray", reason="Ray is not installed: pip install 'retrodict[ray]'")
+    rd.save_model(MODEL, tmp_path / "model")
+    rd.write_events(OBSERVED, tmp_path / "in.parquet")
+    given = ["impute", tmp_path / "model", tmp_path / "in.parquet", "-m", 0.5, "--particles", 2000, "--no-draws"]
+    run(*given, "-o", tmp_path / "one.parquet")
+    given += ["-o", tmp_path / "many.parquet", "--cluster", "local", "--workers", 2, "--chunk-streams", 1]
+    command = [sys.executable, "-m", "retrodict", *map(str, given), "--resume"]
+    process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    done = tmp_path / "many.parquet.unfinished" / "done"
+    while process.poll() is None and len([*done.glob("sampled-*")]) < 3:
+        time.sleep(0.01)
+    process.kill()
+    assert process.wait() == -signal.SIGKILL, "the run ended before it was killed"
+    subprocess.run(command, check=True, capture_output=True)
     assert (tmp_path / "many.parquet").read_bytes() == (tmp_path / "one.parquet").read_bytes()
     assert sorted(path.name for path in tmp_path.iterdir()) == ["in.parquet", "many.parquet", "model", "one.parquet"]
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import random
@@ -10,12 +11,14 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+import torch
 
 import retrodict as rd
-from retrodict.errors import BusyError, DataError, WriteError
+from retrodict.errors import BusyError, DataError, RetrodictError, WriteError
 from retrodict.events import atomic
 from retrodict.events.lock import lock_folder
 from retrodict.jobs import run as jobs_run
@@ -110,6 +113,29 @@ def test_an_unfinished_run_is_neither_gone_on_with_nor_dropped_unasked(folder, e
 
 
 @pytest.mark.parametrize(
+    ("typo", "said"),
+    [
+        (["-m", "9=0.5"], "'9'"),
+        (["-m", "missing.yaml"], "missing.yaml"),
+        (["--smoother", "nonesuch"], "nonesuch"),
+        (["--islands", "4"], "islands must divide"),
+        (["--time", "wehn"], "wehn"),
+        (["--engine", "naitve"], "naitve"),
+    ],
+)
+def test_a_typo_beside_restart_drops_nothing(folder, expected, monkeypatch, typo, said):
+    with monkeypatch.context() as patch:
+        stop_after(patch, 2)
+        impute(folder, code=130)
+    with pytest.raises(RetrodictError, match=said):
+        impute(folder, *typo, "--restart")
+    with monkeypatch.context() as patch:
+        again = stop_after(patch, 1000, "sample")
+        finish(folder, expected)
+    assert not again
+
+
+@pytest.mark.parametrize(
     ("what", "harm"),
     [
         ("parts/00001.arrow", "flip"),
@@ -136,6 +162,20 @@ def test_what_was_damaged_meanwhile_is_found_and_done_again(folder, expected, mo
         data[len(data) // 2] ^= 255
         file.write_bytes(data if harm == "flip" else data[: len(data) // 2])
     finish(folder, expected)
+
+
+@pytest.mark.parametrize("harm", ["cut", "remove"])
+def test_rows_that_were_damaged_are_read_again_and_chunks_that_were_done_stay(folder, expected, monkeypatch, harm):
+    with monkeypatch.context() as patch:
+        stop_after(patch, 3)
+        impute(folder, code=130)
+    file = folder / "out.parquet.unfinished" / "rows" / "000001.arrow"
+    file.write_bytes(file.read_bytes()[:100]) if harm == "cut" else file.unlink()
+    with monkeypatch.context() as patch:
+        sampled, decoded = stop_after(patch, 1000, "sample"), stop_after(patch, 1000)
+        said = finish(folder, expected)
+    assert (sampled, decoded) == ([], [3, 4])
+    assert "is damaged: they are read again" in said
 
 
 @pytest.mark.parametrize(
@@ -284,6 +324,45 @@ def test_a_run_that_is_killed_at_its_very_end_loses_nothing(folder, expected, mo
     assert not again
 
 
+def test_a_run_that_is_killed_while_draws_go_to_another_disk_keeps_them(folder, expected, monkeypatch):
+    """After the copy, while what was copied is removed."""
+    rename, rmtree = os.rename, shutil.rmtree
+    unfinished = "out.parquet.unfinished"
+
+    class Killed(BaseException):
+        pass
+
+    def on_one_disk(source, target, **more):
+        if unfinished in str(source) and unfinished not in str(target):
+            raise OSError(errno.EXDEV, "Invalid cross-device link")
+        rename(source, target, **more)
+
+    def killed_on_the_way(path, *given, **more):
+        if "sampled" in str(path) and (folder / "out.parquet").exists():
+            rmtree(sorted(Path(path).iterdir())[0])
+            raise Killed
+        rmtree(path, *given, **more)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "rename", on_one_disk)
+        patch.setattr(shutil, "rmtree", killed_on_the_way)
+        with pytest.raises(Killed):
+            impute(folder)
+    finish(folder, expected)
+    draws = [rd.load_posterior(path) for path in sorted((folder / "out.parquet.draws").iterdir())]
+    assert [len(posterior) for posterior in draws] == [5, 5, 5, 5, 4]
+
+
+def test_a_folder_that_cannot_hold_the_draws_is_refused_before_any_work(folder, monkeypatch):
+    done = stop_after(monkeypatch, 1000, "sample")
+    (folder / "photos").mkdir()
+    (folder / "photos" / "a.jpg").touch()
+    with pytest.raises(DataError, match="holds no draws"):
+        impute(folder, "--draws", str(folder / "photos"))
+    assert not done
+    assert not (folder / "out.parquet.unfinished").exists()
+
+
 def test_a_folder_that_is_killed_after_it_was_moved_is_known_again(folder, monkeypatch):
     (folder / "tables").mkdir()
     shutil.move(folder / "in.parquet", folder / "tables" / "a.parquet")
@@ -321,6 +400,62 @@ def test_a_folder_that_is_killed_after_it_was_moved_is_known_again(folder, monke
     (folder / "out" / "00001.parquet").write_bytes(b"")
     with pytest.raises(DataError, match="not what the manifest says"):
         run(*given, "--resume")
+
+
+@pytest.mark.parametrize("change", ["what goes missing", "the smoother", "the engine", "the version of retrodict"])
+def test_a_finished_folder_that_was_made_with_other_files_is_refused_in_words(folder, monkeypatch, change):
+    """Under the names that were typed before."""
+    (folder / "tables").mkdir()
+    shutil.move(folder / "in.parquet", folder / "tables" / "a.parquet")
+    spec = folder / "missing.yaml"
+    spec.write_text("mechanism: by_type\nrates: {0: 0.5, 1: 0.5}")
+    if change == "the smoother":
+        torch.manual_seed(0)
+        rd.Smoothing(MODEL, rd.ByType(0.5), hidden_size=4).save(folder / "model" / "smoother")
+    given = ["impute", folder / "model", folder / "tables", "-o", folder / "out", "-m", spec, *OPTIONS[2:]]
+    run(*given)
+    assert "complete already" in run(*given, "--resume")
+    if change == "what goes missing":
+        spec.write_text("mechanism: by_type\nrates: {0: 0.05, 1: 0.5}")
+    elif change == "the smoother":
+        torch.manual_seed(1)
+        rd.Smoothing(MODEL, rd.ByType(0.5), hidden_size=4).save(folder / "model" / "smoother")
+    elif change == "the engine":
+        if json.loads((folder / "out" / NAME).read_text())["made from"]["the engine"] == "torch":
+            pytest.skip("there is no other engine here")
+        given += ["--engine", "torch"]
+    else:
+        monkeypatch.setattr("retrodict.jobs.identity.__version__", "0.0.1")
+    with pytest.raises(DataError, match=f"differs from this one in {change}"):
+        run(*given, "--resume")
+
+
+@pytest.mark.parametrize("method", ["sample", "decode"])
+def test_work_for_a_run_that_ended_is_not_taken_for_that_of_the_next(folder, expected, monkeypatch, method):
+    """Workers of a cluster outlive a driver that is killed for a moment, and may then still be at their chunk."""
+    outlived: list[Callable[[], object]] = []
+    original = getattr(Work, method)
+
+    def look(self, *given):
+        outlived.append(lambda: original(self, *given))
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Work, method, look)
+        impute(folder, "--seed", "1", code=130)
+    with monkeypatch.context() as patch:
+        stop_after(patch, 2, "decode")
+        impute(folder, "--restart", code=130)
+    (work,) = outlived
+    with pytest.raises(BusyError, match="not held by the run"):
+        work()
+    with monkeypatch.context() as patch:
+        again = stop_after(patch, 1000, "decode")
+        finish(folder, expected)
+    assert again == [2, 3, 4]
+    with pytest.raises((FileNotFoundError, DataError)):
+        work()
+    assert not (folder / "out.parquet.unfinished").exists()
 
 
 @pytest.mark.slow

@@ -12,7 +12,9 @@ import pyarrow.parquet as pq
 import pytest
 
 import retrodict as rd
+from retrodict.events.combine import join
 from tests.cli.test_long_steps import run
+from tests.jobs.test_nothing_lost import stop_after
 
 MODEL = rd.Hawkes([0.05, 0.02], [[0.1, 0.6], [0.0, 0.1]], 0.1)
 MODEL.types, MODEL.time_unit = ("cause", "effect"), "minute"
@@ -188,3 +190,23 @@ def test_draws_of_a_chunk_can_be_asked(model, tmp_path):
     said = run("ask", str(folders[1]), "--type", "cause")
     assert "s7" in said or "s8" in said
     assert sum(len(rd.load_posterior(folder)) for folder in folders) == NUMBER
+
+
+def test_one_long_stream_settles_the_particles_of_all_chunks(tmp_path, monkeypatch):
+    """Memory is short for the longest stream alone; a run that goes on keeps what it began with."""
+    model = rd.save_model(rd.Poisson([0.5, 0.5]), tmp_path / "model")
+    short = rd.simulate(rd.Poisson([0.5, 0.5]), 12, end=8.0, seed=0)
+    long = rd.simulate(rd.Poisson([0.5, 0.5]), 1, end=900.0, seed=1)
+    rd.write_events(join([short, long], [*range(13)]), tmp_path / "in.parquet")
+    given = ["impute", model, tmp_path / "in.parquet", "-m", "0.3"]
+    run("--limit", "memory=100000000", *given, "-o", tmp_path / "whole.parquet", "--chunk-streams", "0")
+    parts = [*given, "-o", tmp_path / "parts.parquet", "--chunk-streams", "4"]
+    with monkeypatch.context() as patch:
+        done = stop_after(patch, 2, "sample")
+        run("--limit", "memory=100000000", *parts, code=130)
+    assert len(done) == 2
+    run("--limit", "memory=50000000", *parts, "--resume")
+    assert (tmp_path / "parts.parquet").read_bytes() == (tmp_path / "whole.parquet").read_bytes()
+    folders = [tmp_path / "whole.parquet.draws", *(tmp_path / "parts.parquet.draws").iterdir()]
+    (particles,) = {rd.load_posterior(folder).num_particles for folder in folders}
+    assert 50 < particles < 200

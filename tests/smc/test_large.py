@@ -41,7 +41,7 @@ def test_by_default_a_long_stream_gets_as_many_particles_as_fit():
 
 def test_a_long_stream_may_have_more_missing_events(monkeypatch):
     """By default ten times its observed events, where that is more than the usual limit, which is lowered here."""
-    monkeypatch.setattr("retrodict.smc.impute.MOST_EVENTS", 100)
+    monkeypatch.setattr("retrodict.smc.afford.MOST_EVENTS", 100)
     rd.impute(stream(1000), FILTERING, particles=2)
     with pytest.raises(rd.RunawayError, match="more than 100 missing"):
         rd.impute(stream(1000), FILTERING, particles=2, max_events=100)

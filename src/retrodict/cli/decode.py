@@ -59,6 +59,12 @@ def price_of(posterior: Posterior, cost: float | None, columns: common.Columns) 
     return usual_cost(posterior) if cost is None else cost * columns.units_in(posterior.observed.axis)
 
 
+def say_particles(number: int, given: bool) -> None:
+    """Say how many guesses of each stream there are, and where their number comes from."""
+    why = "as --particles says" if given else "the default for this engine and memory (--particles sets another)"
+    common.err.print(f"particles: {number:,} weighted guesses of each stream, {why}", soft_wrap=True, highlight=False)
+
+
 def say_cost(price: float, units: str, given: bool) -> None:
     """Say which cost decides what is imputed, and where it comes from."""
     why = "as --cost says" if given else "half of the mean gap between events, seen and expected (--cost sets another)"

@@ -11,11 +11,12 @@ import numpy as np
 import typer
 
 from retrodict.cli import common
-from retrodict.cli.decode import Cost, Output, price_of, write_answer
+from retrodict.cli.chunk_work import Choices
+from retrodict.cli.decode import Cost, Output, price_of, say_particles, write_answer
 from retrodict.cli.draws import beside, keep_decoded
-from retrodict.cli.impute_chunks import Choices, Chunking, impute_chunks, name_impossible, read_or_chunk, refuse_whole
+from retrodict.cli.impute_chunks import Chunking, impute_chunks, name_impossible, read_or_chunk, refuse_whole
 from retrodict.cli.kept_check import calibration_by, repeat_verdict
-from retrodict.cli.proposal import Blind, Missing, Name, choose_proposal
+from retrodict.cli.proposal import Blind, Missing, Name, check_choice, choose_proposal
 from retrodict.cli.rates import show_sensitivity
 from retrodict.cli.report import check_page, write_page
 from retrodict.cli.truth import truth_of
@@ -26,8 +27,9 @@ from retrodict.events.results import refuse_results
 from retrodict.events.suspicion import refuse_unix_time
 from retrodict.models.device import find_device
 from retrodict.smc.diagnostics import none_possible
-from retrodict.smc.engines import place
+from retrodict.smc.engines import check_name, place
 from retrodict.smc.impute import impute as run
+from retrodict.smc.islands import number_of_islands
 from retrodict.smc.options import MOST_EVENTS, Options
 from retrodict.smc.posterior import Posterior
 from retrodict.smc.posterior_folder import FILES, save_posterior
@@ -170,6 +172,9 @@ def impute(
     if not no_draws:
         check_folder(draws)
     smc = Options.of(particles or 1, resample, 0.5, None, None, max_events or MOST_EVENTS)
+    check_name(engine)
+    if particles is not None:
+        number_of_islands(islands, particles)
     if cluster is None:
         find_device(device)
     options: dict[str, Any] = {"particles": particles or "auto", "seed": seed, "resample": resample, "engine": engine}
@@ -178,9 +183,9 @@ def impute(
     if observed is None:
         refuse_whole(report, sensitivity)
         chosen = partial(choose_proposal, model, missing, smoother, filtering)
+        check = partial(check_choice, model, missing, smoother)
         wanted = None if no_draws else draws
-        typed = [*(missing or []), str(smoother), str(filtering)]
-        how = Choices(chosen, typed, model, device, smc, options, cost, calibrate)
+        how = Choices(chosen, check, model, device, smc, options, cost, calibrate, cluster, workers)
         return impute_chunks(file, kind, columns, chunking, how, output, wanted)
     check_times(observed, output)
     refuse_unix_time(observed)
@@ -197,6 +202,7 @@ def impute(
         with common.notes(), common.bar("impute", len(observed)) as done:
             posterior = run(observed, proposal, **options, progress=done)
         _judge(posterior)
+        say_particles(posterior.num_particles, particles is not None)
         posterior.about |= {"command": common.command_line(), "file": file.name, "check": checked} | calibration
         keep_decoded(posterior, price_of(posterior, cost, columns), columns)
         if not no_draws:

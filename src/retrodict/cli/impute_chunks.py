@@ -3,32 +3,26 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from retrodict import _limits
 from retrodict.cli import common
-from retrodict.cli.decode import say_cost
-from retrodict.cli.kept_check import calibration_by, repeat_verdict
+from retrodict.cli.chunk_work import ZONE, Choices, prepare, was_made_so, workers_for
+from retrodict.cli.decode import say_cost, say_particles
 from retrodict.errors import DataError, LimitError, ModelError, RetrodictError, WriteError
 from retrodict.events.atomic import remove_stale
 from retrodict.events.io.files import find_format
 from retrodict.events.io.pieces import count_rows, is_parquet_folder
 from retrodict.events.lock import lock_folder
-from retrodict.jobs.complete import NAME, is_complete
+from retrodict.jobs.complete import NAME
 from retrodict.jobs.folder import JobFolder, beside
-from retrodict.jobs.identity import Input, describe_proposal
-from retrodict.jobs.plan import Plan, kind_of
-from retrodict.jobs.run import keep_draws, plan_job, run_job
-from retrodict.jobs.work import Work
-from retrodict.jobs.workers import Here, OnCluster, Workers
-from retrodict.models.model_folder import load_model
-from retrodict.proposals.base import Proposal
-from retrodict.smc.engines import choose, place
-from retrodict.smc.options import Options
-from retrodict.smc.ray_pool import RayPool, load_ray
+from retrodict.jobs.identity import Input
+from retrodict.jobs.plan import check_columns, kind_of
+from retrodict.jobs.run import check_draws, keep_draws, plan_job, run_job
+from retrodict.smc.ray_pool import load_ray
 
 if TYPE_CHECKING:
     from retrodict.events.stream_set import StreamSet
@@ -162,20 +156,6 @@ def unfinished(output: Path, chunking: Chunking) -> Iterator[JobFolder]:
             raise
 
 
-class Choices(NamedTuple):
-    """How to impute: which proposal (given the time zone), where and with which options it runs, at which cost, and
-    whether probabilities are calibrated by the check that is kept."""
-
-    proposal: Callable[[str | None], tuple[Proposal, Path]]
-    missing: list[str]  # what goes missing and the smoother, as it was typed
-    model: Path
-    device: str
-    smc: Options
-    options: dict[str, Any]
-    cost: float | None
-    calibrate: bool
-
-
 def impute_chunks(
     file: Path,
     kind: str,
@@ -187,30 +167,34 @@ def impute_chunks(
 ) -> None:
     """Impute chunk by chunk, say what was done, and leave nothing behind but what was asked for."""
     form = form_of(file, output, kind)
-    model = load_model(how.model)  # a folder that is none is refused before the input is read
+    if draws is not None:
+        check_draws(draws)
+    how.check()
     source = Input(file, kind, columns.given(), *chunking.sizes(how.options["particles"]))
-    given = {f"--{name}": value for name, value in how.options.items()}
-    given |= {"--cost": how.cost, "--calibrate": how.calibrate}
-    made = {**source.identity, **given, "the model": model.digest(), "what goes missing": how.missing}
-    if chunking.resume and not JobFolder(beside(output)).exists and is_complete(output, made):
+    check_columns(source)
+    if chunking.resume and not JobFolder(beside(output)).exists and was_made_so(output, source, how):
         remove_stale(beside(output))  # of a run that was killed while it removed what it no longer needed
         common.note(f"{output} is complete already: nothing was to be done")
         return
     with unfinished(output, chunking) as job:
-        plan = plan_job(job, source, common.bar)
+        plan = plan_job(job, source, common.bar, common.note)
         show_notes({f"{file}: {text}": number for text, number in plan.notices.items()}, len(plan.chunks))
-        work, identity, workers = _prepare(plan, columns, how, form, job, chunking, draws is not None)
-        axis = work.proposal.model.matched(plan.read(0)).axis
-        scale = columns.units_in(axis)
-        price = None if how.cost is None else how.cost * scale
-        with closing(workers):
+        with closing(workers_for(how)) as workers:
+            work, identity = prepare(plan, columns, how, form, job, workers, draws is not None)
+            particles = work.options["particles"]
+            say_particles(particles, how.options["particles"] != "auto")
+            axis = work.proposal.model.matched(plan.read(0)).axis
+            scale = columns.units_in(axis)
+            price = None if how.cost is None else how.cost * scale
+            made = source.identity | {ZONE: plan.axis.timezone} | identity
+            identity |= {"the format of --output": form} | ({} if draws is not None else {"--no-draws": True})
             finished = run_job(work, identity, made, price, output, common.bar, workers)
         show_notes(finished.notes, finished.chunks)
         name_impossible(finished.impossible, finished.num_impossible)
         if draws is not None:
             keep_draws(job, draws)
-            what = f"weighted draws of {finished.streams:,} streams, a folder for each of {finished.chunks:,} chunks"
-            common.wrote(draws, what)
+            what = f"{particles:,} weighted draws of each of {finished.streams:,} streams"
+            common.wrote(draws, f"{what}, a folder for each of {finished.chunks:,} chunks")
         job.remove()
     units = columns.unit_of(axis, work.proposal.model.time_unit)
     say_cost(finished.pooled.price / scale, units, how.cost is not None)
@@ -219,40 +203,6 @@ def impute_chunks(
         f"{finished.observed:,} observed and {finished.imputed:,} imputed events ({finished.pooled.expected:,.1f} "
         f"expected missing; cost {finished.pooled.price / scale:.4g} {units})",
     )
-
-
-def _prepare(
-    plan: Plan,
-    columns: common.Columns,
-    how: Choices,
-    form: str,
-    job: JobFolder,
-    chunking: Chunking,
-    keeps_draws: bool,
-) -> tuple[Work, dict[str, Any], Workers]:
-    """The work to be done, what it must have in common with an unfinished run, and who does it."""
-    proposal, folder = how.proposal(plan.axis.timezone)
-    checked = repeat_verdict(proposal.model, folder, how.model)
-    engine = how.options["engine"]
-    workers: Workers = Here()
-    if chunking.cluster is not None and how.device.startswith("cuda"):  # which this machine need not have
-        workers = OnCluster(RayPool(chunking.cluster, chunking.workers, how.device))
-    else:
-        where = "cpu" if chunking.cluster is not None else how.device
-        proposal = place(proposal, where, engine, how.smc)
-        with common.notes():
-            engine = choose(engine, proposal, how.smc).name
-        if chunking.cluster is not None:
-            workers = OnCluster(RayPool(chunking.cluster, chunking.workers))
-    identity: dict[str, Any] = describe_proposal(proposal, engine)
-    identity |= {f"--{name}": value for name, value in how.options.items() if name != "engine"}
-    identity |= {"--cost": how.cost, "--calibrate": how.calibrate, "the format of --output": form}
-    identity |= {} if keeps_draws else {"--no-draws": True}
-    about = {"command": common.command_line(), "file": plan.parts.file.name, "check": checked}
-    about |= calibration_by(checked, proposal) if how.calibrate else {}
-    options = {**how.options, "engine": engine}
-    work = Work(job.path.resolve(), plan, proposal, options, form, columns["unit"], about, keeps_draws)
-    return work, identity, workers
 
 
 def name_impossible(names: Sequence[object], number: int) -> None:

@@ -34,17 +34,24 @@ def keep_check(result: Check, folder: Path) -> None:
     common.wrote(folder / KEPT, "the check, which 'impute' repeats and its page shows (--no-keep: do not keep it)")
 
 
-def repeat_verdict(model: Model, *folders: Path) -> dict[str, Any] | None:
-    """Say what the check said in the first of the folders that has one which was about this model, and give it."""
+def find_check(model: Model, *folders: Path) -> dict[str, Any] | None:
+    """The check in the first of the folders that has one which was about this model."""
     for folder in folders:
         try:
             kept = clean_check(read_json(folder / KEPT))
         except (OSError, ValueError):
             continue
         if kept["about"].get("model") == model.digest():
-            common.note(f"the check {_which(kept['about'])} said: {kept['verdict']}")
             return kept
     return None
+
+
+def repeat_verdict(model: Model, *folders: Path) -> dict[str, Any] | None:
+    """Say what the check in the first of the folders that has one said, and give it."""
+    kept = find_check(model, *folders)
+    if kept is not None:
+        common.note(f"the check {_which(kept['about'])} said: {kept['verdict']}")
+    return kept
 
 
 def calibration_by(checked: dict[str, Any] | None, proposal: Proposal) -> dict[str, Any]:

@@ -55,6 +55,18 @@ def choose_proposal(
     return load_proposal(kept.path, missing=wanted), kept.path
 
 
+def check_choice(folder: Path, missing: Sequence[str] | None, name: str | None) -> None:
+    """Refuse a model, rates or a smoother's name that are wrong whatever the streams are, before they are read."""
+    model = load_model(folder)
+    if missing:
+        parse_missing(missing, type_names(model), model.time_unit)
+    smoothers = smoothers_of(folder, model)
+    if name is not None:
+        _named(smoothers, name, folder)
+    elif not missing:
+        _fitting(smoothers, None, folder)
+
+
 def _filter(model: Model, missing: Missingness, why: str) -> Proposal:
     _say(f"filtering for {in_words(missing)}, which sees only the past: {why}")
     return Filtering(model, missing)

@@ -211,6 +211,31 @@ def atomic_folder(path: str | os.PathLike[str]) -> Iterator[Path]:
         remove_stale(target)
 
 
+@contextmanager
+def own_folder(path: str | os.PathLike[str]) -> Iterator[Path]:
+    """A new folder beside ``path``, which takes the place of whatever is there when the block ends well.
+
+    Several processes may do so at once: each has a folder of its own, and that of the last stays, whole. The folder
+    above is not made where it is gone.
+    """
+    target = Path(os.path.realpath(path))
+    own = _aside(target)
+    own.mkdir()
+    try:
+        yield own
+        while True:
+            remove_folder(target)
+            try:
+                os.rename(own, target)
+            except OSError:
+                if not target.exists():
+                    raise
+            else:  # where another process was a moment faster, its folder is replaced
+                break
+    finally:
+        shutil.rmtree(own, ignore_errors=True)
+
+
 def _replace_folder(temporary: Path, target: Path) -> None:
     """Move a folder to where nothing is, or an empty folder, which Windows does not replace by itself."""
     empty = target.is_dir()

@@ -49,6 +49,9 @@ def _acquire(file: Path) -> int | None:
     while True:
         try:
             descriptor = os.open(file, os.O_RDWR | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0), 0o666)
+        except FileNotFoundError:  # the holder may have removed the whole folder just now
+            make_folder(file.parent)
+            continue
         except OSError as error:
             _go_without(file, error)
             return None

@@ -5,6 +5,7 @@
 | ``folder`` | what is on disk while a job is unfinished, and what counts as done |
 | ``identity`` | which input, model and options a job belongs to |
 | ``spread`` | the rows of a table, put into one file for some streams each |
+| ``known`` | streams that were seen, to be found again |
 | ``plan`` | the chunks, and what holds for all of them |
 | ``part`` | one chunk, read as the whole input would be |
 | ``pooled`` | what only all streams together decide: the ensemble and the cost |

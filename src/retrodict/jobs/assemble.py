@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import BinaryIO
 
@@ -114,7 +115,8 @@ def _in_order(parts: Sequence[Path]) -> Iterator[pa.Table]:
 
 def _merged(parts: Sequence[Path]) -> Iterator[pa.Table]:
     """The rows of all parts in the order of the rows beside which they stand; those of one row keep their order."""
-    cursors = [_Cursor(path) for path in parts]
+    most = _most_open()
+    cursors = [_Cursor(path, stays_open=number < most) for number, path in enumerate(parts)]
     try:
         while live := [cursor for cursor in cursors if cursor.next is not None]:
             until = min(cursor.next for cursor in live if cursor.next is not None) + _WINDOW
@@ -124,33 +126,67 @@ def _merged(parts: Sequence[Path]) -> Iterator[pa.Table]:
             yield table.take(pa.array(np.argsort(anchors, kind="stable"))).drop_columns([ANCHOR])
     finally:
         for cursor in cursors:
-            cursor.file.close()
+            cursor.close()
+
+
+def _most_open() -> int:
+    """Parts that may stay open: half of the files that this process may have open."""
+    with suppress(ImportError, OSError, ValueError):
+        import resource
+
+        soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+        return 1 << 20 if soft == resource.RLIM_INFINITY else soft // 2
+    return 200  # Windows
 
 
 class _Cursor:
-    """Where in a part we are; ``next`` is beside which row its next row stands, None at its end."""
+    """Where in a part we are; ``next`` is beside which row its next row stands, None at its end.
 
-    def __init__(self, path: Path) -> None:
-        self.file = pa.memory_map(str(path))
-        self.reader = pa.ipc.open_file(self.file)
+    There may be more parts than a process may have files open: some are opened whenever they are looked at.
+    """
+
+    def __init__(self, path: Path, stays_open: bool) -> None:
+        self.path, self.stays_open = path, stays_open
+        self.opened: tuple[pa.MemoryMappedFile, pa.RecordBatchFileReader] | None = None
         self.batch, self.row = 0, 0
         self.next: int | None = None
-        self._look()
+        with self._reader() as reader:
+            self._look(reader)
 
-    def _look(self) -> None:
-        while self.batch < self.reader.num_record_batches:
-            batch = self.reader.get_batch(self.batch)
+    def take(self, until: int) -> list[pa.Table]:
+        """The rows that stand beside rows before ``until``."""
+        taken: list[pa.Table] = []
+        if self.next is None or self.next >= until:
+            return taken
+        with self._reader() as reader:
+            while self.next is not None and self.next < until:
+                batch = reader.get_batch(self.batch)
+                stop = int(np.searchsorted(batch[ANCHOR].to_numpy(), until))
+                taken.append(pa.Table.from_batches([batch.slice(self.row, stop - self.row)]))
+                self.row = stop
+                self._look(reader)
+        return taken
+
+    def close(self) -> None:
+        """Close the file; rows that were taken stay what they are."""
+        if self.opened is not None:
+            self.opened[0].close()
+            self.opened = None
+
+    @contextmanager
+    def _reader(self) -> Iterator[pa.RecordBatchFileReader]:
+        if self.opened is None:
+            file = pa.memory_map(str(self.path))
+            self.opened = file, pa.ipc.open_file(file)
+        yield self.opened[1]
+        if not self.stays_open:
+            self.close()
+
+    def _look(self, reader: pa.RecordBatchFileReader) -> None:
+        while self.batch < reader.num_record_batches:
+            batch = reader.get_batch(self.batch)
             if self.row < len(batch):
                 self.next = int(batch[ANCHOR][self.row].as_py())
                 return
             self.batch, self.row = self.batch + 1, 0
         self.next = None
-
-    def take(self, until: int) -> Iterator[pa.Table]:
-        """The rows that stand beside rows before ``until``."""
-        while self.next is not None and self.next < until:
-            batch = self.reader.get_batch(self.batch)
-            stop = int(np.searchsorted(batch[ANCHOR].to_numpy(), until))
-            yield pa.Table.from_batches([batch.slice(self.row, stop - self.row)])
-            self.row = stop
-            self._look()

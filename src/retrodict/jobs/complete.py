@@ -28,10 +28,27 @@ def write_manifest(folder: Path, identity: Mapping[str, Any], entries: list[dict
     write_json(folder / NAME, {"format": "retrodict parts", "version": 1, "made from": dict(identity), "parts": parts})
 
 
+def made_from(folder: Path) -> dict[str, Any] | None:
+    """What a folder of parts was made from; None where it has no manifest."""
+    return _read(folder)[0] if (folder / NAME).is_file() else None
+
+
 def is_complete(folder: Path, identity: Mapping[str, Any]) -> bool:
     """Whether a folder holds the whole output of this very run; that of another one is an error in words."""
     if not (folder / NAME).is_file():
         return False
+    made, parts = _read(folder)
+    refuse_other(made, identity, folder)
+    for name, digest in parts.items():
+        path = folder / Path(name).name
+        if not _is_whole(path, digest):
+            problem = "this part of a finished output is not what the manifest says"
+            raise DataError(problem, file=path, remedy="remove the folder, and run again")
+    return True
+
+
+def _read(folder: Path) -> tuple[dict[str, Any], dict[str, Any]]:
+    """What the folder was made from, and the digests of its parts."""
     try:
         found = read_json(folder / NAME, _MOST)
         made, parts = dict(found["made from"]), {str(name): part["digest"] for name, part in found["parts"].items()}
@@ -40,13 +57,7 @@ def is_complete(folder: Path, identity: Mapping[str, Any]) -> bool:
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
         remedy = "remove the folder, and run again"
         raise DataError("the manifest is damaged", file=folder / NAME, remedy=remedy) from error
-    refuse_other(made, identity, folder)
-    for name, digest in parts.items():
-        path = folder / Path(name).name
-        if not _is_whole(path, digest):
-            problem = "this part of a finished output is not what the manifest says"
-            raise DataError(problem, file=path, remedy="remove the folder, and run again")
-    return True
+    return made, parts
 
 
 def _is_whole(part: Path, digest: object) -> bool:

@@ -3,11 +3,13 @@
 FOLDER/plan.json            the chunks of the input, and what holds for all of them
 FOLDER/rows/                the input, spread into files of some streams each
 FOLDER/job.json             the model, the options and the versions
+FOLDER/settled.json         for all chunks, how many particles a stream has and how many events one of them may have
 FOLDER/sampled/00007/       the draws of chunk 7, a folder as ``Posterior.save`` writes it
 FOLDER/pooled/00007/        what of it all streams together are judged by (``pooled``)
 FOLDER/pooled.json          what all draws together decided
 FOLDER/parts/00007.*        the answer for chunk 7
 FOLDER/done/sampled-00007.json, FOLDER/done/parts-00007.json    its entries in the manifest
+FOLDER/held.json            the run that works on it now: workers that outlive an earlier one commit nothing more
 FOLDER/finished.json        what was done, once all parts are; FOLDER/written.json the output's digest, once it is there
 
 The manifest has one small file for each chunk and stage, written after the files that it vouches for, with their
@@ -20,13 +22,14 @@ from __future__ import annotations
 
 import hashlib
 import json
+import secrets
 import shutil
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from retrodict.errors import DataError
+from retrodict.errors import BusyError, DataError
 from retrodict.events.atomic import make_folder, remove_folder, synced_later, write_json
 from retrodict.events.plain import read_json
 
@@ -99,6 +102,12 @@ class JobFolder:
             if entry.name != ".lock":
                 shutil.rmtree(entry) if entry.is_dir() and not entry.is_symlink() else entry.unlink()
 
+    def tidy(self) -> None:
+        """Remove what processes that were killed left beside the draws of chunks."""
+        for folder in (self.sampled, self.pooled):
+            for entry in folder.glob(".*"):
+                shutil.rmtree(entry, ignore_errors=True)
+
     def remove(self) -> None:
         """Remove the folder: the job is finished."""
         remove_folder(self.path)
@@ -130,10 +139,21 @@ class JobFolder:
     def _entry(self, stage: str, number: int) -> Path:
         return self.path / "done" / f"{stage}-{number:05d}.json"
 
-    def commit(self, stage: str, number: int, files: Sequence[Path], facts: Mapping[str, Any]) -> dict[str, Any]:
+    def hold(self) -> str:
+        """From now on only work that was given this name is committed."""
+        name = secrets.token_hex(8)
+        self.write("held.json", {"run": name})
+        return name
+
+    def check_held(self, run: str) -> None:
+        """Refuse to go on with the work of a run whose place another one has taken."""
+        found = self.read("held.json")
+        if found is None or found.get("run") != run:
+            raise BusyError(f"{self.path} is not held by the run that this process works for: it has ended.")
+
+    def commit(self, stage: str, number: int, digests: Mapping[Path, str], facts: Mapping[str, Any]) -> dict[str, Any]:
         """Enter a chunk into the manifest, its files (or folders) being complete."""
-        digests = {file.relative_to(self.path).as_posix(): digest_of(file) for file in files}
-        entry = {"files": digests, **facts}
+        entry = {"files": {file.relative_to(self.path).as_posix(): digest for file, digest in digests.items()}, **facts}
         with synced_later():
             write_json(self._entry(stage, number), _sealed(entry))
         return entry

@@ -48,10 +48,9 @@ def _digest(path: Path) -> str:
 
 def describe_proposal(proposal: Proposal, engine: str) -> dict[str, str]:
     """The model, the mechanism, the weights of the proposal, and what runs it."""
-    missing = json.dumps(proposal.missingness.meaning(), sort_keys=True, default=str)
     return {
         "the model": proposal.model.digest(),
-        "what goes missing": hashlib.blake2b(missing.encode(), digest_size=8).hexdigest(),
+        "what goes missing": digest_of_json(proposal.missingness.meaning()),
         "the smoother": f"{proposal.kind} {weights_digest(proposal.state_dict())}",
         "the engine": engine,
         "the version of retrodict": __version__,
@@ -59,8 +58,14 @@ def describe_proposal(proposal: Proposal, engine: str) -> dict[str, str]:
     }
 
 
+def digest_of_json(value: Any) -> str:
+    """A digest of plain values, and of others as they are written."""
+    text = json.dumps(value, sort_keys=True, default=str)
+    return hashlib.blake2b(text.encode(), digest_size=8).hexdigest()
+
+
 def refuse_other(found: Mapping[str, Any], wanted: Mapping[str, Any], folder: Path) -> None:
-    """Raise where an unfinished job is of another input, another model or other options than are asked for now."""
+    """Raise where a job is of another input, another model or other options than are asked for now."""
     names = [name for name in {**found, **wanted} if _as_json(found.get(name)) != _as_json(wanted.get(name))]
     if names:
         told = [
@@ -69,7 +74,7 @@ def refuse_other(found: Mapping[str, Any], wanted: Mapping[str, Any], folder: Pa
         ]
         listed = told[0] if len(told) == 1 else ", ".join(told[:-1]) + " and " + told[-1]
         raise DataError(
-            f"the unfinished run that is kept here differs from this one in {listed}",
+            f"the run that is kept here differs from this one in {listed}",
             file=folder,
             remedy="give the same command and files as before, another --output, or begin again by --restart",
         )

@@ -7,6 +7,7 @@ tell (``events/io/survey.py``).
 
 from __future__ import annotations
 
+import json
 import shutil
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict, dataclass, replace
@@ -33,11 +34,12 @@ from retrodict.events.suspicion import refuse_unix_time
 from retrodict.events.time_axis import TimeAxis
 from retrodict.jobs.folder import JobFolder, digest_of
 from retrodict.jobs.identity import Input
+from retrodict.jobs.known import Known
 from retrodict.jobs.part import Chunk, Parts
 from retrodict.jobs.spread import Bucket, bucket_file, cannot_write, spread_table
 from retrodict.smc.choice import JUDGED
 
-VERSION = 1
+VERSION = 2
 _FINE = 8  # buckets of a chunk
 _LINE = 16  # bytes of a line that count as a row
 
@@ -51,6 +53,7 @@ class Plan:
     contiguous: bool
     notices: Mapping[str, int]  # what the readers said, and of how many chunks
     judged: tuple[tuple[int, ...], ...]  # of each chunk, the streams by which the ensemble is chosen
+    longest: int  # events of the longest stream
 
     def read(self, number: int) -> StreamSet:
         """The streams of a chunk."""
@@ -90,6 +93,14 @@ def kind_of(file: Path, given: Mapping[str, Any]) -> str | None:
     request = Request(file, given.get("stream"), given.get("time"), given.get("type"))
     recognise(names, request)
     return None if request.layout is not None or RECORDS in names else kind
+
+
+def check_columns(source: Input) -> None:
+    """Refuse a table without the columns that are asked for, by its first rows."""
+    first = None if source.kind == "lines" else next(iter(table_pieces(source.file, source.kind)), None)
+    if first is not None:
+        request = Parts(source.kind, source.file, source.file, dict(source.given), {}).request()
+        find_roles(dict.fromkeys(first.column_names), request)
 
 
 def make_plan(job: JobFolder, source: Input, progress: Callable[[int], None]) -> Plan:
@@ -179,16 +190,17 @@ def _lines(file: Any) -> Iterator[bytes]:
 
 def _survey(parts: Parts, chunks: list[Chunk], contiguous: bool, progress: Callable[[int], None]) -> Plan:
     """Read every chunk once, and settle what holds for all."""
-    survey, notices, seen, judged = Survey(), dict[str, int](), np.zeros(0, np.int64), np.zeros((3, 0), np.int64)
-    request = parts.request()
+    survey, notices, seen, judged = Survey(), dict[str, int](), Known(), np.zeros((3, 0), np.int64)
+    request, longest = parts.request(), 0
     for number, chunk in enumerate(chunks):
         streams, request = parts.read(chunk, survey)
         survey.see_columns(streams)
         refuse_results(streams)
         refuse_unix_time(streams)
         if parts.kind == "lines":
-            seen = _refuse_repeated(streams, seen, parts.file)
+            _refuse_repeated(streams, seen, parts.file)
         chunks[number] = replace(chunk, streams=len(streams))
+        longest = max(longest, int(streams.lengths.max(initial=0)))
         own = np.stack([streams.id_keys, np.full(len(streams), number), np.arange(len(streams))])
         judged = np.concatenate([judged, own], 1)
         judged = judged[:, np.sort(np.argsort(judged[0], kind="stable")[:JUDGED])]
@@ -197,42 +209,52 @@ def _survey(parts: Parts, chunks: list[Chunk], contiguous: bool, progress: Calla
         progress(sum(done.streams for done in chunks[: number + 1]))
     settled = survey.settle(request, lambda text: notices.update({text: 1}))
     of_chunk = tuple(tuple(judged[2, judged[1] == number].tolist()) for number in range(len(chunks)))
-    return Plan(replace(parts, settled=settled), tuple(chunks), contiguous, notices, of_chunk)
+    return Plan(replace(parts, settled=settled), tuple(chunks), contiguous, notices, of_chunk, longest)
 
 
-def _refuse_repeated(streams: StreamSet, seen: Any, file: Path) -> Any:
-    """The ids of all lines so far; an id that comes twice is an error."""
-    again = np.isin(streams.id_keys, seen)
+def _refuse_repeated(streams: StreamSet, seen: Known, file: Path) -> None:
+    """Remember the ids of some lines; an id that came before is an error."""
+    again = seen.find(streams.id_keys) >= 0
     if again.any():
         name = streams.ids[int(np.argmax(again))]
         raise DataError("the id was used already", file=file, stream=name, remedy="give each stream an id of its own")
-    return np.concatenate([seen, streams.id_keys])
+    seen.add(streams.id_keys, np.zeros(len(streams), np.int64))
 
 
 def write_plan(job: JobFolder, plan: Plan, source: Input) -> None:
     """Keep a plan: from now on the buckets are the input."""
+    job.write("plan.json", _content(job, plan, source))
+
+
+def is_as_kept(job: JobFolder, plan: Plan, source: Input, found: Mapping[str, Any]) -> bool:
+    """Whether a plan and its buckets are those that were kept."""
+    return bool(json.loads(json.dumps(_content(job, plan, source))) == found)
+
+
+def _content(job: JobFolder, plan: Plan, source: Input) -> dict[str, Any]:
     parts, settled = plan.parts, plan.parts.settled
     assert settled is not None
     buckets = max(chunk.stop for chunk in plan.chunks)
-    job.write(
-        "plan.json",
-        {
-            "version": VERSION,
-            "identity": source.identity,
-            "kind": parts.kind,
-            "kinds": dict(parts.kinds),
-            "settled": settled._asdict() | {"axis": settled.axis.to_dict(), "of_streams": sorted(settled.of_streams)},
-            "contiguous": plan.contiguous,
-            "chunks": [asdict(chunk) for chunk in plan.chunks],
-            "notices": dict(plan.notices),
-            "judged": plan.judged,
-            "digests": [digest_of(bucket_file(job.rows, number)) for number in range(buckets)],
-        },
-    )
+    return {
+        "version": VERSION,
+        "identity": source.identity,
+        "kind": parts.kind,
+        "kinds": dict(parts.kinds),
+        "settled": settled._asdict() | {"axis": settled.axis.to_dict(), "of_streams": sorted(settled.of_streams)},
+        "contiguous": plan.contiguous,
+        "chunks": [asdict(chunk) for chunk in plan.chunks],
+        "notices": dict(plan.notices),
+        "judged": plan.judged,
+        "longest": plan.longest,
+        "digests": [digest_of(bucket_file(job.rows, number)) for number in range(buckets)],
+    }
 
 
 def read_plan(job: JobFolder, found: Mapping[str, Any], source: Input) -> Plan | None:
     """The plan that was kept, None if the rows that it speaks of are not what they were."""
+    if found.get("version") != VERSION:
+        problem = "this unfinished run was begun by another version of retrodict"
+        raise DataError(problem, file=job.path, remedy="go on with that version, or begin again with --restart")
     try:
         settled = found["settled"]
         axis, types = TimeAxis.from_dict(settled["axis"]), tuple(str(name) for name in settled["types"])
@@ -243,8 +265,9 @@ def read_plan(job: JobFolder, found: Mapping[str, Any], source: Input) -> Plan |
         chunks = tuple(Chunk(**{name: int(value) for name, value in chunk.items()}) for chunk in found["chunks"])
         digests = list(found["digests"])
         judged = tuple(tuple(int(i) for i in some) for some in found["judged"])
-        plan = Plan(parts, chunks, bool(found["contiguous"]), dict(found["notices"]), judged)
-        if found["version"] != VERSION or len(judged) != len(chunks) or len(digests) != max(c.stop for c in chunks):
+        longest = int(found["longest"])
+        plan = Plan(parts, chunks, bool(found["contiguous"]), dict(found["notices"]), judged, longest)
+        if len(judged) != len(chunks) or len(digests) != max(c.stop for c in chunks):
             return None
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise DataError(

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import os
 import shutil
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
@@ -11,12 +13,12 @@ from typing import Any
 
 from retrodict._limits import size
 from retrodict.errors import DataError, WriteError
-from retrodict.events.atomic import sync_tree
+from retrodict.events.atomic import atomic_folder, make_folder, remove_folder, sync_tree
 from retrodict.jobs.assemble import assemble
 from retrodict.jobs.complete import NAME, write_manifest
 from retrodict.jobs.folder import JobFolder, digest_of
 from retrodict.jobs.identity import Input, refuse_other
-from retrodict.jobs.plan import Plan, make_plan, read_plan, write_plan
+from retrodict.jobs.plan import Plan, is_as_kept, make_plan, read_plan, write_plan
 from retrodict.jobs.pooled import Pooled, decide_for_all
 from retrodict.jobs.work import Work
 from retrodict.jobs.workers import Workers
@@ -39,20 +41,31 @@ class Finished:
     num_impossible: int
 
 
-def plan_job(job: JobFolder, source: Input, bar: Bar) -> Plan:
+def plan_job(job: JobFolder, source: Input, bar: Bar, note: Callable[[str], None]) -> Plan:
     """The plan of an unfinished job, if it is of this input, else a new one."""
     found = job.read("plan.json")
     if found is not None:
         refuse_other(found.get("identity") or {}, source.identity, job.path)
         plan = read_plan(job, found, source)
+        if plan is None:
+            note(f"the copy of the rows in {job.rows} is damaged: they are read again")
+            job.make()
+            plan = _read_all(job, source, bar)
+            if not is_as_kept(job, plan, source, found):
+                note("they are no longer what the chunks were made from: all chunks are done again")
+                plan = None
         if plan is not None:
             return plan
     job.clear()
     job.make()
-    with bar("read", None) as done:
-        plan = make_plan(job, source, done)
+    plan = _read_all(job, source, bar)
     write_plan(job, plan, source)
     return plan
+
+
+def _read_all(job: JobFolder, source: Input, bar: Bar) -> Plan:
+    with bar("read", None) as done:
+        return make_plan(job, source, done)
 
 
 def run_job(
@@ -77,6 +90,7 @@ def run_job(
     if (finished := _written(job, plan, output)) is not None:
         return finished
     job.make()
+    job.tidy()
     sampled = _stage(work, workers, "sampled", "sample", bar, "impute")
     _refuse_impossible(sampled)
     pooled = decide_for_all(job, plan.judged, cost)
@@ -179,17 +193,31 @@ def _is_moved(job: JobFolder, plan: Plan, output: Path) -> bool:
     return (output / NAME).is_file()
 
 
-def keep_draws(job: JobFolder, draws: Path) -> None:
-    """Move the draws of all chunks to where they are wanted, in the place of those of an earlier run."""
-    if not job.sampled.exists():
-        return
+def check_draws(draws: Path) -> None:
+    """Refuse a folder that holds anything but draws, which would have to be removed."""
     if draws.is_dir() and any(draws.iterdir()):
         old = [draws, *(entry for entry in draws.iterdir() if entry.is_dir())]
         if not any((folder / "posterior.json").is_file() for folder in old):
             remedy = "give another folder with --draws"
             raise DataError("this folder is not empty, and holds no draws", file=draws, remedy=remedy)
+
+
+def keep_draws(job: JobFolder, draws: Path) -> None:
+    """Move the draws of all chunks to where they are wanted, in the place of those of an earlier run."""
+    if not job.sampled.exists():
+        return
+    check_draws(draws)
+    draws = Path(os.path.realpath(draws))
+    if draws.is_dir():
         shutil.rmtree(draws)
-    elif draws.is_dir():
-        draws.rmdir()
+    make_folder(draws.parent)
+    job.tidy()
     sync_tree(job.sampled)
-    shutil.move(job.sampled, draws)  # which may be on another disk
+    try:
+        os.rename(job.sampled, draws)
+    except OSError as error:
+        if error.errno != errno.EXDEV:
+            raise
+        with atomic_folder(draws) as copy:  # on another disk: at any moment one of the two is whole and in its place
+            shutil.copytree(job.sampled, copy, dirs_exist_ok=True)
+        remove_folder(job.sampled)

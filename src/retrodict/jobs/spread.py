@@ -22,6 +22,7 @@ from retrodict.errors import DataError, WriteError
 from retrodict.events.io.arrow_columns import flatten
 from retrodict.events.io.text_columns import written_as
 from retrodict.events.io.time_column import decoded
+from retrodict.jobs.known import Known
 from retrodict.random import stream_keys
 
 ROW = "__retrodict_row"
@@ -86,7 +87,7 @@ class _Spreading:
     def __init__(self, stream: str, folder: Path, streams: int, rows: int, file: Path) -> None:
         self.stream, self.folder, self.most_streams, self.most_rows, self.file = stream, folder, streams, rows, file
         self.buckets: list[Bucket] = []
-        self.keys, self.bucket_of = np.zeros(0, np.int64), np.zeros(0, np.int32)  # of known streams, sorted by key
+        self.known = Known()  # the bucket of each stream, by its key
         self.seen, self.waiting, self.last, self.contiguous = 0, 0, 0, True
 
     def add(self, table: pa.Table) -> None:
@@ -126,17 +127,15 @@ class _Spreading:
         codes = encoded.indices.to_numpy(zero_copy_only=False)
         keys = stream_keys(0, encoded.dictionary.to_pylist()).numpy()
         counts = np.bincount(codes, minlength=len(keys))
-        place = np.searchsorted(self.keys, keys)
-        known = np.zeros(len(keys), dtype=bool)
-        inside = place < len(self.keys)
-        known[inside] = self.keys[place[inside]] == keys[inside]
-        bucket = np.empty(len(keys), np.int64)
-        bucket[known] = self.bucket_of[place[known]]
+        bucket = self.known.find(keys)
+        known = bucket >= 0
         for number, more in zip(bucket[known].tolist(), counts[known].tolist(), strict=True):
             self.buckets[number].rows += more
         new = np.flatnonzero(~known)
         bucket[new] = [self._assign(more) for more in counts[new].tolist()]
-        self._remember(keys[new], bucket[new])
+        total = len(self.known) + len(new)
+        _limits.check("streams", total, f"there are {total:,} streams or more", file=self.file)
+        self.known.add(keys[new], bucket[new])
         return bucket[codes]
 
     def _assign(self, rows: int) -> int:
@@ -148,16 +147,6 @@ class _Spreading:
         last.streams += 1
         last.rows += rows
         return len(self.buckets) - 1
-
-    def _remember(self, keys: NDArray[np.int64], buckets: NDArray[np.int64]) -> None:
-        if not len(keys):
-            return
-        total = len(self.keys) + len(keys)
-        _limits.check("streams", total, f"there are {total:,} streams or more", file=self.file)
-        joined = np.concatenate([self.keys, keys])
-        order = np.argsort(joined, kind="stable")
-        self.keys = joined[order]
-        self.bucket_of = np.concatenate([self.bucket_of, buckets.astype(np.int32)])[order]
 
     def flush(self) -> None:
         """Write the rows that wait."""

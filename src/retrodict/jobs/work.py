@@ -2,26 +2,25 @@
 
 from __future__ import annotations
 
-import shutil
 import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from retrodict.errors import DataError, DataNotice, EngineNotice, SuspicionNotice
-from retrodict.events.atomic import atomic_file, synced_later
+from retrodict.events.atomic import atomic_file, own_folder, synced_later
 from retrodict.events.combine import fill
 from retrodict.events.io.csv_file import as_text
 from retrodict.events.io.jsonl import write_jsonl
 from retrodict.events.io.own_table import layout_of, write_table
 from retrodict.events.io.parquet_file import with_metadata
 from retrodict.events.stream_set import StreamSet
-from retrodict.jobs.folder import JobFolder
+from retrodict.jobs.folder import JobFolder, digest_of
 from retrodict.jobs.plan import Plan
 from retrodict.jobs.pooled import Pooled, keep_numbers, load_own
 from retrodict.jobs.spread import ROW
@@ -46,6 +45,7 @@ class Work:
     form: str
     unit: str | None
     about: Mapping[str, Any]
+    run: str  # for which it is done (``JobFolder.hold``)
     keeps_draws: bool = True  # for the user, when all is done
 
     @property
@@ -63,22 +63,23 @@ class Work:
     def sample(self, number: int) -> dict[str, Any]:
         """Sample the posterior of a chunk, write it and enter it into the manifest."""
         draws, pooled = self.files("sampled", number)
-        for folder in (draws, pooled):  # what a worker that was killed may have left
-            shutil.rmtree(folder, ignore_errors=True)
         with warnings.catch_warnings(record=True) as caught:
             for kind in (DataNotice, EngineNotice, SuspicionNotice):
                 warnings.simplefilter("always", kind)
             observed = self.plan.read(number)
             posterior = impute(observed, self.proposal, **self.options)
         posterior.about |= dict(self.about)
-        with synced_later():
-            save_posterior(posterior, draws, self.unit, readable=self.keeps_draws)
-            keep_numbers(posterior, np.array(self.plan.judged[number], dtype=np.int64), pooled)
+        with synced_later(), own_folder(draws) as own, own_folder(pooled) as numbers:
+            save_posterior(posterior, own, self.unit, readable=self.keeps_draws)
+            keep_numbers(posterior, np.array(self.plan.judged[number], dtype=np.int64), numbers)
+            digests = {draws: digest_of(own), pooled: digest_of(numbers)}
+            size = sum(file.stat().st_size for file in own.iterdir())
+            self.job.check_held(self.run)
         kinds = (DataNotice, SuspicionNotice)
         notes = list(dict.fromkeys(str(one.message) for one in caught if issubclass(one.category, kinds)))
         facts = {
             "chunk": number,
-            "bytes": sum(file.stat().st_size for file in draws.iterdir()),
+            "bytes": size,
             "streams": len(posterior),
             "possible": int(posterior.is_possible.sum()),
             "impossible": [str(observed.ids[i]) for i in np.flatnonzero(~posterior.is_possible)[:20]],
@@ -87,7 +88,7 @@ class Work:
             "seed": self.options["seed"],
             "notes": notes,
         }
-        return self.job.commit("sampled", number, [draws, pooled], facts)
+        return self.job.commit("sampled", number, digests, facts)
 
     def decode(self, number: int, pooled: Pooled) -> dict[str, Any]:
         """Decode a chunk that was sampled, write the answer and enter it into the manifest."""
@@ -108,25 +109,30 @@ class Work:
             "imputed": decoded.num_events,
             "notes": notes,
         }
-        return self.job.commit("parts", number, [path], facts)
+        return self.job.commit("parts", number, {path: digest_of(path)}, facts)
 
     def _write(self, filled: StreamSet, number: int, path: Path) -> int:
         """Write the answer for a chunk as the output will need it; returns its rows."""
         with atomic_file(path) as file:
-            if self.form == "jsonl":
-                write_jsonl(filled, file, path)
-                return len(filled)
-            table = write_table(filled, {}, text=self.form == "csv")
-            table = as_text(table) if self.form == "csv" else with_metadata(table, filled)
-            try:
-                if self.form == "folder":
-                    pq.write_table(table, file)
-                    return int(table.num_rows)
-                rows = self.plan.parts.rows(self.plan.chunks[number])[ROW].to_numpy()
-                table = table.append_column(ANCHOR, pa.array(rows[layout_of(filled).anchor]))
-                with pa.ipc.new_file(file, table.schema) as writer:
-                    writer.write_table(table.combine_chunks(), max_chunksize=_BATCH)
-            except pa.ArrowException as error:
-                remedy = "convert the extra columns to numbers or text, or leave them out"
-                raise DataError(f"the output cannot hold these columns: {error}", file=path, remedy=remedy) from error
+            rows = self._write_into(file, filled, number, path)
+            self.job.check_held(self.run)
+        return rows
+
+    def _write_into(self, file: BinaryIO, filled: StreamSet, number: int, path: Path) -> int:
+        if self.form == "jsonl":
+            write_jsonl(filled, file, path)
+            return len(filled)
+        table = write_table(filled, {}, text=self.form == "csv")
+        table = as_text(table) if self.form == "csv" else with_metadata(table, filled)
+        try:
+            if self.form == "folder":
+                pq.write_table(table, file)
+                return int(table.num_rows)
+            rows = self.plan.parts.rows(self.plan.chunks[number])[ROW].to_numpy()
+            table = table.append_column(ANCHOR, pa.array(rows[layout_of(filled).anchor]))
+            with pa.ipc.new_file(file, table.schema) as writer:
+                writer.write_table(table.combine_chunks(), max_chunksize=_BATCH)
+        except pa.ArrowException as error:
+            remedy = "convert the extra columns to numbers or text, or leave them out"
+            raise DataError(f"the output cannot hold these columns: {error}", file=path, remedy=remedy) from error
         return int(table.num_rows)

@@ -4,16 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from contextlib import ExitStack
-from dataclasses import replace
-from typing import Any, Protocol
+from dataclasses import dataclass, replace
+from typing import Any, Protocol, cast
 
 from retrodict.errors import DataError
 from retrodict.jobs.work import Work
+from retrodict.smc.afford import Means, means_of
+from retrodict.smc.options import Options
 from retrodict.smc.ray_pool import RayPool, Session
 
 
 class Workers(Protocol):
     """Does a stage of chunks, in any order, and gives the entries of the manifest as they come."""
+
+    def means(self, work: Work, options: Options) -> Means:
+        """What the engine is able to do where the work is done."""
+        ...
 
     def each(self, work: Work, method: str, numbers: Iterable[int], *more: Any) -> Iterator[dict[str, Any]]:
         """``getattr(work, method)(number, *more)`` for each of the chunks."""
@@ -26,6 +32,10 @@ class Workers(Protocol):
 
 class Here:
     """This process, one chunk after the other; engines use its threads."""
+
+    def means(self, work: Work, options: Options) -> Means:
+        """What it is able to do."""
+        return means_of(work.options["engine"], work.proposal, options)
 
     def each(self, work: Work, method: str, numbers: Iterable[int], *more: Any) -> Iterator[dict[str, Any]]:
         """Do the chunks in their order."""
@@ -43,13 +53,23 @@ class OnCluster:
         self.pool, self.stack = pool, ExitStack()
         self.session: Session | None = None
 
+    def means(self, work: Work, options: Options) -> Means:
+        """What this process is able to do, or, on GPUs, which it need not have, a worker."""
+        if self.pool.device == "cpu":
+            return means_of(work.options["engine"], work.proposal, options)
+        ((_, found),) = self._open(work).each(_means, [(work.options["engine"], options)])
+        return cast(Means, found)
+
     def each(self, work: Work, method: str, numbers: Iterable[int], *more: Any) -> Iterator[dict[str, Any]]:
         """Do the chunks in any order; a chunk whose worker died is done again."""
-        items = [(method, number, more) for number in numbers]
-        if items and self.session is None:  # one for all stages: a worker loads the model once
-            self.session = self.stack.enter_context(self.pool.open(work, _prepare))
-        for _, entry in self.session.each(_do, items) if self.session is not None else ():
+        items = [_Item(method, number, more, tuple(work.options.items())) for number in numbers]
+        for _, entry in self._open(work).each(_do, items) if items else ():
             yield entry
+
+    def _open(self, work: Work) -> Session:
+        if self.session is None:  # one for all stages: a worker loads the model once
+            self.session = self.stack.enter_context(self.pool.open(work, _prepare))
+        return self.session
 
     def close(self) -> None:
         """End the workers."""
@@ -67,7 +87,25 @@ def _prepare(work: Work, device: str) -> Work:
     return replace(work, proposal=work.proposal.to(device))
 
 
-def _do(work: Work, item: tuple[str, int, tuple[Any, ...]]) -> dict[str, Any]:
-    method, number, more = item
-    entry: dict[str, Any] = getattr(work, method)(number, *more)
+def _means(work: Work, given: tuple[str, Options]) -> Means:
+    engine, options = given
+    return means_of(engine, work.proposal, options)
+
+
+@dataclass(frozen=True)
+class _Item:
+    """A chunk, what is to be done with it, and the options that were settled since the workers began."""
+
+    method: str
+    number: int
+    more: tuple[Any, ...]
+    options: tuple[tuple[str, Any], ...]
+
+    def __str__(self) -> str:
+        return f"chunk {self.number}"
+
+
+def _do(work: Work, item: _Item) -> dict[str, Any]:
+    own = replace(work, options=dict(item.options))
+    entry: dict[str, Any] = getattr(own, item.method)(item.number, *item.more)
     return entry

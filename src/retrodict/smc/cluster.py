@@ -12,13 +12,16 @@ import numpy as np
 from retrodict.errors import DataNotice, SuspicionNotice
 from retrodict.events.stream_set import StreamSet
 from retrodict.proposals.base import Proposal
+from retrodict.smc.afford import Means, means_of, settle_particles
 from retrodict.smc.diagnostics import Diagnostics
 from retrodict.smc.guesses import join
+from retrodict.smc.options import Options
 from retrodict.smc.posterior import Posterior
 from retrodict.smc.ray_pool import RayPool
 
 _PER_CHUNK = 500  # streams
 Sampler = Callable[..., Posterior]
+_Shared = tuple[Sampler, Proposal, dict[str, Any], Options]
 
 
 def on_cluster(
@@ -27,17 +30,29 @@ def on_cluster(
     observed: StreamSet,
     proposal: Proposal,
     options: dict[str, Any],
+    how: Options,
     progress: Callable[[int], None] | None,
 ) -> Posterior:
-    """The posterior that ``sample(observed, proposal, **options)`` gives, worked out by the workers of a cluster."""
+    """The posterior that ``sample(observed, proposal, **options)`` gives, worked out by the workers of a cluster.
+
+    What hangs on all streams together is settled here, so that all chunks have the same particles.
+    """
     edges = [*range(0, len(observed), _PER_CHUNK), len(observed)]
     plain = observed.replace()  # what the streams were read from stays here
     items = [(number, plain[first:stop]) for number, (first, stop) in enumerate(itertools.pairwise(edges))]
-    shared = (sample, proposal.to("cpu"), options)
+    here = pool.device == proposal.model.device.type
+    means = means_of(options["engine"], proposal, how) if here else None
+    shared = (sample, proposal.to("cpu"), options, how)
     found: dict[int, Posterior] = {}
     notes: dict[str, type[Warning]] = {}
     with pool.open(shared, _prepare) as session:
-        for item, (posterior, said) in session.each(_sample, map(_Item, items)):
+        if means is None:
+            ((_, means),) = session.each(_means, [None])
+        means = means._replace(rows=options["rows"] or means.rows)
+        longest = int(observed.lengths.max(initial=0))
+        particles = settle_particles(options["particles"], means, proposal, len(observed), longest, len(observed))
+        settled = {"engine": means.engine, "particles": particles}
+        for item, (posterior, said) in session.each(_sample, [_Item(*item, settled) for item in items]):
             found[item.number] = posterior
             notes |= said
             if progress is not None:
@@ -50,28 +65,32 @@ def on_cluster(
 class _Item:
     """Streams of one chunk; equal only to itself, so that it can be counted."""
 
-    def __init__(self, given: tuple[int, StreamSet]) -> None:
-        self.number, self.streams = given
+    def __init__(self, number: int, streams: StreamSet, settled: dict[str, Any]) -> None:
+        self.number, self.streams, self.settled = number, streams, settled
 
     def __str__(self) -> str:
         return f"chunk {self.number}"
 
 
-def _prepare(shared: tuple[Sampler, Proposal, dict[str, Any]], device: str) -> tuple[Sampler, Proposal, dict[str, Any]]:
-    sample, proposal, options = shared
-    return sample, proposal.to(device), options
+def _prepare(shared: _Shared, device: str) -> _Shared:
+    sample, proposal, options, how = shared
+    return sample, proposal.to(device), options, how
 
 
-def _sample(
-    shared: tuple[Sampler, Proposal, dict[str, Any]], item: _Item
-) -> tuple[Posterior, dict[str, type[Warning]]]:
+def _means(shared: _Shared, _: None) -> Means:
+    """What a worker is able to do, where the driver cannot tell."""
+    proposal, options, how = shared[1:]
+    return means_of(options["engine"], proposal, how)
+
+
+def _sample(shared: _Shared, item: _Item) -> tuple[Posterior, dict[str, type[Warning]]]:
     """The posterior of a chunk without its model, and the notices."""
-    sample, proposal, options = shared
+    sample, proposal, options, _ = shared
     kinds = (DataNotice, SuspicionNotice)
     with warnings.catch_warnings(record=True) as caught:
         for kind in kinds:
             warnings.simplefilter("always", kind)
-        posterior = sample(item.streams, proposal, **options)
+        posterior = sample(item.streams, proposal, **options | item.settled)
     posterior.model = None
     return posterior, {str(one.message): one.category for one in caught if issubclass(one.category, kinds)}
 

@@ -10,8 +10,7 @@ from typing import Any, Literal
 import numpy as np
 import torch
 
-from retrodict import _limits
-from retrodict.errors import DataNotice, ModelError, SuspicionNotice
+from retrodict.errors import DataNotice, SuspicionNotice
 from retrodict.events.batch import Packed, batches_by_length, make_batch
 from retrodict.events.results import refuse_results
 from retrodict.events.stream import EventStream
@@ -22,21 +21,18 @@ from retrodict.missingness.conflicts import UNTOUCHED, first_conflict, misses_al
 from retrodict.models.quadrature import Integral
 from retrodict.proposals.base import Proposal
 from retrodict.random import stream_keys
+from retrodict.smc.afford import Means, ask_memory, settle_events, settle_particles
 from retrodict.smc.cluster import on_cluster
 from retrodict.smc.describe import describe_run
 from retrodict.smc.ending import ends_of_observed
 from retrodict.smc.engines import choose
-from retrodict.smc.islands import settle
-from retrodict.smc.options import MOST_EVENTS, Options
+from retrodict.smc.islands import number_of_islands, settle
+from retrodict.smc.options import Options
 from retrodict.smc.posterior import Posterior
 from retrodict.smc.propose import Sampler
 from retrodict.smc.ray_pool import RayPool
 from retrodict.smc.sampler import SequentialMonteCarlo, Step
 from retrodict.smc.tracing import Tracing
-
-_A_SEGMENT = 28  # bytes that are kept of a particle in each segment
-_LONG = 10_000  # observed events of a stream that is better fed bit by bit
-_FEWEST = 50  # particles by default, however little memory there is
 
 
 def impute(
@@ -80,34 +76,30 @@ def impute(
     ``cluster`` is the address of a Ray cluster whose workers are to do it, or "local" for one process on each CPU of
     this machine. ``progress`` is called with the number of streams done.
     """
-    if cluster is not None:
-        asked: dict[str, Any] = {"particles": particles, "seed": seed, "resample": resample, "islands": islands}
-        asked |= {"ess_threshold": ess_threshold, "engine": engine, "missing": missing, "sampler": sampler}
-        asked |= {"integral": integral, "rows": rows, "max_events": max_events, "cut": cut}
-        pool = cluster if isinstance(cluster, RayPool) else RayPool(cluster, device=proposal.model.device.type)
-        return on_cluster(pool, impute, proposal.model.matched(observed), proposal, asked, progress)
     given = 1 if particles == "auto" else particles
-    most = MOST_EVENTS if max_events is None else max_events
-    options = Options.of(given, resample, ess_threshold, sampler, integral, most, cut)
+    options = Options.of(given, resample, ess_threshold, sampler, integral, settle_events(max_events, 0), cut)
     model = proposal.model
     observed = model.matched(observed)
-    if max_events is None:
-        options = replace(options, max_events=max(MOST_EVENTS, 10 * int(observed.lengths.max(initial=0))))
+    longest = int(observed.lengths.max(initial=0))
+    options = replace(options, max_events=settle_events(max_events, longest))
     proposal = proposal.ready(missing, observed)
+    if cluster is not None:
+        asked: dict[str, Any] = {"particles": particles, "seed": seed, "resample": resample, "islands": islands}
+        asked |= {"ess_threshold": ess_threshold, "engine": engine, "sampler": sampler, "integral": integral}
+        asked |= {"rows": rows, "max_events": options.max_events, "cut": cut}
+        pool = cluster if isinstance(cluster, RayPool) else RayPool(cluster, device=model.device.type)
+        return on_cluster(pool, impute, observed, proposal, asked, options, progress)
     refuse_results(observed)
     chosen = choose(engine, proposal, options)
     rows = rows or chosen.rows_at_once(proposal)
-    if particles == "auto":
-        particles = _affordable(observed, proposal, chosen.affords, rows)
-    if islands is None:
-        islands = 2 if particles % 2 == 0 else 1
-    if not (isinstance(islands, int) and islands > 0 and particles % islands == 0):
-        raise ModelError(f"islands must divide the {particles} particles evenly, but is {islands!r}.")
+    means = Means(chosen.name, chosen.affords, rows)
+    particles = settle_particles(particles, means, proposal, len(observed), longest, len(observed))
+    islands = number_of_islands(islands, particles)
     warn_of(observed, skip=("ends",) if model.end_atom is None else ("ends", "same number"))
     if misses_all(proposal.missingness, observed):
         warnings.warn(UNTOUCHED, DataNotice, stacklevel=2)
     options = replace(options, particles=particles // islands)
-    _ask_memory(observed, proposal, particles, rows)
+    ask_memory(observed, proposal, particles, rows)
     keys = torch.from_numpy(observed.id_keys) if seed == 0 else stream_keys(seed, observed.ids)
     groups = batches_by_length(observed.lengths, max(1, rows // particles)) or [np.zeros(0, dtype=np.int64)]
     packed, done = Packed(observed, model.device), 0
@@ -166,33 +158,3 @@ def sweep(
     proposal = proposal.ready(missing, streams)
     batch = make_batch(streams, dtype=model.dtype, device=model.device)
     return SequentialMonteCarlo(batch, proposal, stream_keys(seed, streams.ids).to(model.device), options).steps()
-
-
-def _need(observed: StreamSet, proposal: Proposal, particles: int, rows: int) -> float:
-    """Bytes that particles need at least: weights and counts, states of those of one stream, who descends from whom.
-
-    The last is kept for as many streams as are worked on at once, for every observed event.
-    """
-    state = 16 * proposal.model.num_features + 48 * proposal.model.num_types
-    together = np.sort(observed.lengths)[-max(1, rows // particles) :]
-    return particles * (40.0 * len(observed) + state + _A_SEGMENT * float(together.max(initial=0) * len(together)))
-
-
-def _affordable(observed: StreamSet, proposal: Proposal, particles: int, rows: int) -> int:
-    """As many particles as the engine affords, or half, a quarter ... of them where memory asks for that."""
-    few = particles
-    while few > _FEWEST and not _limits.has_memory(2 * _need(observed, proposal, few, rows)):
-        few = max(_FEWEST, few // 2 // 2 * 2)
-    if few < particles:
-        text = f"{few:,} particles are used for each stream, not {particles:,}, since more may not fit into memory"
-        warnings.warn(f"{text}; rd.Online imputes long streams in a memory that does not grow", DataNotice, 3)
-    return few
-
-
-def _ask_memory(observed: StreamSet, proposal: Proposal, particles: int, rows: int) -> None:
-    """Refuse more particles than fit."""
-    what, longest = f"{particles:,} particles of {len(observed):,} streams", int(observed.lengths.max(initial=0))
-    remedy = "use fewer particles, or fewer streams at a time"
-    if longest > _LONG:
-        remedy += f"; rd.Online imputes a stream as long as the longest ({longest:,} events) bit by bit"
-    _limits.ask_memory(_need(observed, proposal, particles, rows), what, remedy)

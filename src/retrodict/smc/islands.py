@@ -15,12 +15,22 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from retrodict.errors import ModelError
 from retrodict.events.batch import Batch
 from retrodict.random import split
 from retrodict.smc.resampling import effective_size, log_mean
 
 _ISLANDS = 1_000_000  # island j > 0 has this branch, plus j, of a stream's random numbers; island 0 has its own
 Numbers = NDArray[np.float64]
+
+
+def number_of_islands(islands: int | None, particles: int) -> int:
+    """How many islands: as asked, by default two where the particles can be halved."""
+    if islands is None:
+        return 2 if particles % 2 == 0 else 1
+    if not (isinstance(islands, int) and islands > 0 and particles % islands == 0):
+        raise ModelError(f"islands must divide the {particles} particles evenly, but is {islands!r}.")
+    return islands
 
 
 def settle(observed: Batch, keys: Tensor, islands: int) -> tuple[Batch, Tensor]:

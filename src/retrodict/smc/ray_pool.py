@@ -67,7 +67,7 @@ def _connect(address: str, workers: int | None) -> Any:
     quiet: dict[str, Any] = {"log_to_driver": False, "logging_level": "ERROR"}
     try:
         if address == LOCAL:
-            ray.init(num_cpus=workers or os.cpu_count(), include_dashboard=False, **quiet)
+            ray.init(LOCAL, num_cpus=workers or os.cpu_count(), include_dashboard=False, **quiet)
             _OWN["started"] = True
         else:
             ray.init(address=address, **quiet)
@@ -105,7 +105,8 @@ class Session:
     def __init__(self, ray: Any, pool: RayPool, shared: Any, prepare: Callable[[Any, str], Any]) -> None:
         self.ray, self.pool, self.prepare = ray, pool, prepare
         self.shared = ray.put(shared)
-        self.died = (ray.exceptions.RayActorError, ray.exceptions.WorkerCrashedError, ray.exceptions.ObjectLostError)
+        names = ("RayActorError", "WorkerCrashedError", "NodeDiedError", "OutOfMemoryError", "ObjectLostError")
+        self.died = tuple(getattr(ray.exceptions, name) for name in names)  # of a worker that Ray ended for memory, too
         gpus = 1 if pool.device.startswith("cuda") else 0
         self.kind = ray.remote(num_cpus=1, num_gpus=gpus, max_restarts=0)(_Worker)
         self.most = max(1, pool.workers or int(ray.cluster_resources().get("GPU" if gpus else "CPU", 1)))

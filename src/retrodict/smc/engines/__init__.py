@@ -28,13 +28,18 @@ def choose(name: str, proposal: Proposal, options: Options) -> Engine:
         if chosen is not able[0]:
             _say_once(able[0].name, chosen.name)
         return chosen
-    if name not in ENGINES:
-        raise ModelError(f"unknown engine {name!r}. Choose one of auto, {', '.join(ENGINES)}.")
+    check_name(name)
     engine = ENGINES[name]
     why = engine.unavailable() or engine.refuses(proposal, options)
     if why:
         raise ModelError(f"the {name} engine cannot do this: {why} Use engine='auto', which picks one that can.")
     return engine
+
+
+def check_name(name: str) -> None:
+    """Refuse an engine that there is not."""
+    if name != "auto" and name not in ENGINES:
+        raise ModelError(f"unknown engine {name!r}. Choose one of auto, {', '.join(ENGINES)}.")
 
 
 def place(proposal: Proposal, device: str, engine: str, options: Options) -> Proposal:
