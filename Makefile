@@ -13,7 +13,7 @@ WORKERS ?= 2
 OLDEST ?= .venv-oldest
 OLDEST_TESTS ?= tests
 
-.PHONY: demo test test-oldest quick lint docs reproduce reproduce-quick clean
+.PHONY: demo test test-oldest wheels quick lint docs reproduce reproduce-quick clean
 
 demo: $(STAMP)
 	$(BIN)/retrodict demo
@@ -28,6 +28,10 @@ test-oldest:
 	$(OLDEST)/bin/python -m pip install --quiet -c constraints-oldest.txt --build-constraint constraints.txt \
 		'.[polars,arviz]' pytest hypothesis
 	$(OLDEST)/bin/python -m pytest -m 'not slow' $(OLDEST_TESTS)
+
+# Builds the source archive and Linux wheels, and tries them in empty environments of every Python from 3.11 that is found
+wheels:
+	$(PYTHON) scripts/wheels.py --tests $(if $(PYTHONS),--pythons $(PYTHONS))
 
 quick: lint
 	$(BIN)/pytest -n 2 --dist loadfile -m 'not slow'
