@@ -47,9 +47,20 @@ def run(*words: str | Path, cwd: Path = WORK, show: bool = False, path: Path | N
 def version_of(python: str) -> tuple[int, int]:
     """Of an interpreter; (0, 0) where it does not run."""
     asked = [python, "-c", "import sys; print(*sys.version_info[:2])"]
-    done = subprocess.run(asked, capture_output=True, text=True)
-    major, minor = done.stdout.split() if done.returncode == 0 else (0, 0)
+    done = subprocess.run(asked, capture_output=True, text=True) if shutil.which(python) else None
+    major, minor = done.stdout.split() if done is not None and done.returncode == 0 else (0, 0)
     return int(major), int(minor)
+
+
+def find_pythons(named: list[str]) -> dict[tuple[int, int], str]:
+    """By version: those that are named, or of NAMES those that run."""
+    found = {version_of(python): shutil.which(python) or python for python in named or NAMES}
+    useless = found.pop((0, 0), None)
+    if named and useless:
+        sys.exit(f"{useless} does not run.")
+    if not found:
+        sys.exit("None of Python 3.11 to 3.14 was found: name some with --pythons.")
+    return found
 
 
 @contextmanager
@@ -159,15 +170,15 @@ def same(shown: str, printed: str) -> bool:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--pythons", nargs="*", default=[], help="instead of those of 3.11 to 3.14 that are found")
-    parser.add_argument("--wheels", type=Path, help="try those of this folder, with this Python, and build nothing")
-    parser.add_argument("--tests", action="store_true", help="run the source archive's fast tests, too")
+    either = parser.add_mutually_exclusive_group()
+    either.add_argument("--wheels", type=Path, help="try those of this folder, with this Python, and build nothing")
+    either.add_argument("--tests", action="store_true", help="run the source archive's fast tests, too")
     options = parser.parse_args()
     WORK.mkdir(parents=True, exist_ok=True)
     if options.wheels is not None:
         wheels = sorted(options.wheels.resolve().glob("*.whl"))
         return attempt(sys.executable, wheel_for(sys.version_info[:2], wheels), None)
-    found = {version_of(python): python for python in options.pythons or filter(None, map(shutil.which, NAMES))}
-    found.pop((0, 0), None)
+    found = find_pythons(options.pythons)
     print(f"Pythons: {', '.join('.'.join(map(str, version)) for version in found)}", flush=True)
     wheels, source = build(found)
     for version, python in found.items():
