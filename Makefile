@@ -13,7 +13,7 @@ WORKERS ?= 2
 OLDEST ?= .venv-oldest
 OLDEST_TESTS ?= tests
 
-.PHONY: demo test test-oldest quick lint docs reproduce reproduce-quick clean
+.PHONY: demo test test-oldest wheels quick lint docs reproduce reproduce-quick clean
 
 demo: $(STAMP)
 	$(BIN)/retrodict demo
@@ -22,12 +22,17 @@ test: lint
 	$(BIN)/pytest -n 2 --dist loadfile
 
 # Fast tests with the oldest dependencies that are promised; some of them: make test-oldest OLDEST_TESTS=tests/events
+# (httpx is for the test client of the oldest FastAPI)
 test-oldest:
 	$(PYTHON) -m venv $(OLDEST)
 	$(OLDEST)/bin/python -m pip install --quiet -c constraints.txt pip
 	$(OLDEST)/bin/python -m pip install --quiet -c constraints-oldest.txt --build-constraint constraints.txt \
-		'.[polars,arviz]' pytest hypothesis
+		'.[polars,arviz,ray,serve]' pytest hypothesis httpx httpx2
 	$(OLDEST)/bin/python -m pytest -m 'not slow' $(OLDEST_TESTS)
+
+# Builds the source archive and Linux wheels, and tries them in empty environments of every Python from 3.11 that is found
+wheels:
+	$(PYTHON) scripts/wheels.py --tests $(if $(PYTHONS),--pythons $(PYTHONS))
 
 quick: lint
 	$(BIN)/pytest -n 2 --dist loadfile -m 'not slow'

@@ -42,7 +42,7 @@ PAGES = [ROOT / name for name in ("README.md", "CHANGELOG.md", "CONTRIBUTING.md"
 PAGES = [page for page in PAGES if page.exists()] + sorted(DOCS.rglob("*.md"))  # a source archive has few
 
 _BLOCK = re.compile(r"^(?:<!-- not run: (?P<why>.*?) -->\n+)?^``` ?(?P<info>[^\n`]*)\n(?P<code>.*?)^```", re.M | re.S)
-_OTHER_PROGRAMS = ("pip", "make", "python", "python3", "pytest", "docker", "curl", "auditwheel", "abi3audit")
+_OTHER_PROGRAMS = ("pip", "make", "python", "python3", "pytest", "docker", "curl")
 _TRAINS = ("fit", "smoother", "fit-incomplete")
 _DECIMAL = re.compile(r"-?\d+\\\.\d+")
 QUICK_EPOCHS, QUICK_PARTICLES = 2, 100

@@ -133,6 +133,6 @@ def test_the_pictures_and_the_page_are_written_and_answers_are_those_asked_for(r
     "page", [page for page in PAGES if page.name in ("README.md", "method.md", "pictures.md")], ids=name_of
 )
 def test_pictures_are_small(page):
-    found = re.findall(r"\(((?:docs/)?images/[^)]+)\)", page.read_text(encoding="utf-8"))
+    found = re.findall(r"\]\([^)]*?((?:docs/)?images/[^)]+)\)", page.read_text(encoding="utf-8"))
     assert found
     assert all((page.parent / picture).stat().st_size < 150_000 for picture in found)

@@ -139,7 +139,7 @@ def forbidden(tmp_path):
     return {
         f"{os.system.__module__}.system": Call(os.system, f"touch {target}"),
         "builtins.eval": Call(eval, f"open({target!r}, 'w')"),
-        "io.open": Call(open, target, "w"),
+        f"{open.__module__}.open": Call(open, target, "w"),
         "builtins.getattr": Call(getattr, dict, "fromkeys"),
         "numpy.load": Call(np.load, target),
         "numpy.fromfile": Call(np.fromfile, target),

@@ -11,7 +11,7 @@ import sys
 import time
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
@@ -230,8 +230,8 @@ def when_interrupted(kept: Callable[[], str]) -> Iterator[None]:
 def bar(what: str, total: int | None, unit: str = "streams") -> Iterator[Callable[[int], None]]:
     """A bar with the time left on a terminal, a line every half minute elsewhere; to be called with the number done."""
     columns = (TextColumn(f"[bold]{what}[/]"), BarColumn(), MofNCompleteColumn(), TextColumn(unit))
-    shown = Progress(*columns, TimeRemainingColumn(), TextColumn("left"), console=err, disable=not err.is_terminal)
-    with shown:
+    shown = Progress(*columns, TimeRemainingColumn(), TextColumn("left"), console=err)
+    with shown if err.is_terminal else nullcontext():  # elsewhere older Rich ends even one that is disabled with a line
         task, sparing = shown.add_task(what, total=total), Sparing(by_share=False)
 
         def say(done: int) -> None:
