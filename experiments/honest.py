@@ -237,7 +237,8 @@ def show(folder: Path) -> None:
     cells = [[f"{n:,.0f}", f"{p / n:.3f}", f"{h / n:.3f}"] for n, p, h in bins[:, bins[0] >= 100].T]
     print(table(["events", "mean probability", "happened"], cells), "\n")
     for key in ("default", "ideal"):
-        print(_far_bins(list(processes.values()), key), "\n")
+        if some := [result for result in processes.values() if key in result]:
+            print(_far_bins(some, key), "\n")
     _show_rows(long)
     _show_rows(real)
 
@@ -247,7 +248,7 @@ def _far_bins(found: list[dict[str, Any]], key: str) -> str:
 
     By chance: were events independent and their probabilities right.
     """
-    scores = [score for result in found for score in result.get(key, [])]
+    scores = [score for result in found for score in result[key]]
     n, p, h = (np.concatenate([score[name] for score in scores]) for name in ("events", "probability", "happened"))
     n, p, h = (x[n >= 100] for x in (n, p, h))
     p, h = p / n, h / n
