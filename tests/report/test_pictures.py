@@ -18,7 +18,7 @@ from retrodict.report.check_picture import draw_check
 from retrodict.report.check_tables import clean_check, read_check
 from retrodict.report.curves import read_metrics
 from retrodict.report.stream_picture import draw_stream
-from retrodict.report.stream_view import StreamView
+from retrodict.report.stream_view import StreamView, Window
 from tests.report.examples import HOSTILE, NEW_YORK, imputed, poisson, streams
 
 
@@ -73,6 +73,24 @@ def test_probabilities_of_close_neighbours_can_be_read():
     boxes = [note.get_window_extent() for note in figure.axes[0].texts]
     assert len(boxes) == 4
     assert not any(a.overlaps(b) for a, b in combinations(boxes, 2))
+
+
+def test_windows_are_shaded_in_the_rows_of_their_types():
+    seen, nothing = rd.EventStream([1.0, 2.0], [0, 1], 0.0, 10.0), rd.EventStream([], [], 0.0, 10.0)
+    rates, families, windows = np.zeros((40, 2)), np.full(3, 100.0), [Window(3.0, 4.5, (1,))]
+    view = StreamView(seen, nothing, [], rates, families, 10.0, ("call", "trip"), TimeAxis(), None, windows)
+    figure = draw_stream(view)
+    (shade,) = [c for c in figure.axes[0].collections if c.get_label().startswith("window")]
+    box = shade.get_paths()[0].get_extents()
+    assert (box.x0, box.x1) == (3.0, 4.5)
+    (line,) = [place for place, name in zip(*tick_places(figure.axes[0]), strict=True) if name == "trip"]
+    assert box.y0 < line < box.y1
+    assert box.height < 2
+    assert "window: more missing" in texts(figure)
+
+
+def tick_places(axes) -> tuple[list[float], list[str]]:
+    return list(axes.get_yticks()), [label.get_text() for label in axes.get_yticklabels()]
 
 
 def test_odd_streams_and_names_are_drawn():
