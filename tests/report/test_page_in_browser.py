@@ -68,7 +68,7 @@ def test_the_score_against_the_truth_switches_with_the_slider(visit, path, poste
         assert float(re.search(r"([\d.]+) % of what predicting nothing is", said)[1]) == pytest.approx(
             100 * far.distance_per_event / cost, rel=6e-3
         )
-        assert float(re.search(r"([\d.]+) % of the intervals hold", said)[1]) == pytest.approx(
+        assert float(re.search(r"([\d.]+) % of the 90 % intervals hold", said)[1]) == pytest.approx(
             100 * scored.coverage.covered, rel=6e-3
         )
         (row,) = page.locator("#score-types tbody tr").all_inner_texts()
