@@ -111,6 +111,7 @@ def test_what_seconds_do_not_bound_is_said_before_any_epoch(folder):
     before, _, _ = said.partition("model, epoch 1")
     assert "note: --seconds 100 is for the whole command, and loading and reading took" in before
     assert "the check imputes at least 4 streams" in before
+    assert "on first use the check also compiles, for about a minute" in before
     assert "--seconds" not in fit(folder, "--epochs", 2, "-m", 0.5, "--restart")
 
 

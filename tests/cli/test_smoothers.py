@@ -106,6 +106,39 @@ def test_a_fit_that_goes_on_trains_the_smoother_for_the_new_model(folder):
     assert "smoother, trained for cause=1\n" in impute(folder)
 
 
+def test_imputing_the_very_table_that_the_model_was_fitted_to_is_said(folder):
+    """In another format and order of types; other streams, and a part of them, are imputed without a word of that."""
+    complete, very = rd.read_events(folder / "complete.parquet"), "fitted to this very table: if events are missing"
+    rd.write_events(complete.with_types(TYPES[::-1]), folder / "seen.csv")
+    assert very in impute(folder, "-m", "0.5")
+    rd.write_events(complete[:-1], folder / "seen.csv")
+    assert very not in impute(folder, "-m", "0.5")
+    auto = [
+        "fit",
+        folder / "complete.parquet",
+        "--model-only",
+        "--seconds",
+        "1",
+        "-o",
+        folder / "auto",
+        "--epochs",
+        "1",
+    ]
+    run(*auto)
+    whole = [
+        "impute",
+        folder / "auto",
+        folder / "complete.parquet",
+        "-m",
+        "0.5",
+        "--particles",
+        5,
+        "-o",
+        folder / "a.csv",
+    ]
+    assert very in run(*whole)
+
+
 def test_a_foreign_smoother_is_refused(folder):
     run("fit", folder / "complete.parquet", "-m", "cause=1", "--seed", 3, "-o", folder / "other", *QUICK)
     shutil.rmtree(folder / "model" / SMOOTHER)
