@@ -232,6 +232,20 @@ def test_a_smoother_for_anything_has_to_be_told_what_goes_missing(for_anything):
     assert "half of the events are hidden, as --missing does not say which" in checked
 
 
+def test_a_smoother_for_anything_of_an_earlier_model_is_not_recommended(for_anything, tmp_path):
+    """It was, in the sentence after the one that it would be refused."""
+    shutil.copytree(for_anything, tmp_path, dirs_exist_ok=True)
+    run("smoother", tmp_path / "model", tmp_path / "complete.parquet", "-m", "cause=0.9", "--epochs", 1)
+    said = run(
+        "fit", tmp_path / "complete.parquet", "--restart", "--seed", 7, "-o", tmp_path / "model", "--model-only", *QUICK
+    )
+    assert "will be refused from now on" in said
+    assert f"retrodict smoother {tmp_path / 'model'} FILE'" in said
+    told = impute(tmp_path, "-m", "effect=0.5")
+    assert "is for whatever goes missing, but it was trained for another model" in told
+    assert "--smoother" not in told
+
+
 def test_training_for_certain_missing_events_starts_from_the_smoother_for_anything(for_anything, tmp_path):
     shutil.copytree(for_anything, tmp_path, dirs_exist_ok=True)
     complete = tmp_path / "complete.parquet"

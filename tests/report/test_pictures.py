@@ -121,6 +121,7 @@ def test_training_curves_are_those_of_the_fit(tmp_path):
     columns = read_metrics(tmp_path)
     axes = rd.plot_training(tmp_path, tmp_path / "losses.png").axes[0]
     assert (tmp_path / "losses.png").stat().st_size > 5_000
+    assert all(place == int(place) for place in axes.get_xticks())
     assert axes.lines[1].get_xdata() == pytest.approx([1, 2, 3][: len(columns["epoch"])])
     assert axes.lines[1].get_ydata() == pytest.approx(columns["dev_loss"])
     for wrong in ("", "a,b\n1,2\n", "epoch,dev_loss\n1,x\n", "epoch,dev_loss\n1,2,3\n"):
@@ -151,6 +152,18 @@ def test_the_picture_of_a_check_has_the_coverage_of_each_type(checked):
     axes = next(each for each in draw_check(checked).axes if "intervals that hold" in each.get_title(loc="left"))
     dots = axes.containers[0].lines[0].get_xdata()
     assert dots == pytest.approx([row["value"] for row in rows])
+
+
+def test_legends_cover_no_number(checked):
+    figure = draw_check(checked)
+    figure.canvas.draw()
+    titles = ("events of complete", "hidden events", "distance to", "ranks")
+    panels = [each for each in figure.axes if each.get_title(loc="left").startswith(titles)]
+    assert len(panels) == 4
+    for axes in panels:
+        box = axes.get_legend().get_window_extent()
+        assert not box.overlaps(axes.get_window_extent())
+        assert not box.overlaps(axes.xaxis.label.get_window_extent())
 
 
 def test_the_check_of_a_fit_that_a_limit_of_time_had_stopped_was_not_read_again(checked):
