@@ -218,6 +218,6 @@ def test_evaluate_says_at_which_cost_intervals_were_scored_and_what_predicting_n
     by_impute = float(done.output.split("; cost ")[1].split()[0])
     assert report["coverage"]["cost"][0] == report["transport"][0]["insert_cost"] == pytest.approx(by_impute, rel=0.1)
     assert f"at cost {report['coverage']['cost'][0]:.4g} units of time:" in result.output
-    assert "of the intervals hold the true time, of which 90% should" in result.output
+    assert "% of the 90 % intervals hold the true time (" in result.output
     assert "predict nothing" in result.output
     assert all(row["nothing_per_event"] == row["insert_cost"] for row in report["transport"])

@@ -54,7 +54,19 @@ def test_epochs_of_model_and_smoother_print_differently(folder):
         ("smoother", "1", "log q, nats per missing event"),
         ("smoother", "2", "log q, nats per missing event"),
     ]
-    assert re.search(r"epoch 1: .*? at most 0:00:\d\d left", said)
+    assert re.search(r"epoch 1: [^;]*; [\d,]+ events/s; 0:00:\d\d ", said)
+
+
+def test_training_says_with_which_epoch_it_ends_unless_dev_improves_and_ends_with_it(folder):
+    """An end was announced that was hours off: that of all epochs that may be, of which training takes few."""
+    said = fit(folder, "--model-only", "--patience", 3, "--learning-rate", 0.3)
+    *_, last, announced = re.findall(r"model, epoch (\d+):.*?; ends with epoch (\d+) unless dev improves", said)[-1]
+    assert announced == last
+    assert int(re.search(r"best epoch \d+ of (\d+)", said)[1]) == int(last)
+    assert "left" not in said
+    limited = fit(folder, "--model-only", "--epochs", 3, "--seconds", 100, "--restart")
+    assert re.search(r"; 0:00:\d\d of at most 0:01:\d\d", limited)
+    assert "unless dev improves" not in limited  # the third epoch is the last in any case
 
 
 def test_a_pipe_gets_a_line_now_and_then_and_the_last_one(folder):
@@ -99,6 +111,7 @@ def test_what_seconds_do_not_bound_is_said_before_any_epoch(folder):
     before, _, _ = said.partition("model, epoch 1")
     assert "note: --seconds 100 is for the whole command, and loading and reading took" in before
     assert "the check imputes at least 4 streams" in before
+    assert "on first use the check also compiles, for about a minute" in before
     assert "--seconds" not in fit(folder, "--epochs", 2, "-m", 0.5, "--restart")
 
 
@@ -117,7 +130,7 @@ def test_a_fit_counts_what_it_does_before_its_first_epoch(monkeypatch):
     assert (model.training_record["epochs"], model.training_record["ended"]) == (1, "time was up")
 
 
-def test_a_terminal_shows_a_bar_with_the_time_left(folder, monkeypatch):
+def test_a_terminal_shows_a_bar_with_the_time(folder, monkeypatch):
     shown = io.StringIO()
     console = Console(file=shown, force_terminal=True, width=80)
     monkeypatch.setattr(fitting, "EpochProgress", lambda *given: EpochProgress(*given, console=console))
@@ -126,7 +139,7 @@ def test_a_terminal_shows_a_bar_with_the_time_left(folder, monkeypatch):
     run("impute", folder / "known", folder / "s.parquet", "-m", 0.5, "--particles", 3, "-o", folder / "out.csv")
     run("simulate", folder / "known", "--end", 3, "-n", 4, "-o", folder / "new.csv")
     text = re.sub(r"\x1b\[[^a-zA-Z]*[a-zA-Z]", "", shown.getvalue())
-    for what in ("fit model", "at most 0:0", "2/2 epochs", "impute", "12/12 streams", "write draws", "decode", "draw"):
+    for what in ("fit model", "0:00:0", "2/2 epochs", "impute", "12/12 streams", "write draws", "decode", "draw"):
         assert what in text
 
 

@@ -106,6 +106,39 @@ def test_a_fit_that_goes_on_trains_the_smoother_for_the_new_model(folder):
     assert "smoother, trained for cause=1\n" in impute(folder)
 
 
+def test_imputing_the_very_table_that_the_model_was_fitted_to_is_said(folder):
+    """In another format and order of types; other streams, and a part of them, are imputed without a word of that."""
+    complete, very = rd.read_events(folder / "complete.parquet"), "fitted to this very table: if events are missing"
+    rd.write_events(complete.with_types(TYPES[::-1]), folder / "seen.csv")
+    assert very in impute(folder, "-m", "0.5")
+    rd.write_events(complete[:-1], folder / "seen.csv")
+    assert very not in impute(folder, "-m", "0.5")
+    auto = [
+        "fit",
+        folder / "complete.parquet",
+        "--model-only",
+        "--seconds",
+        "1",
+        "-o",
+        folder / "auto",
+        "--epochs",
+        "1",
+    ]
+    run(*auto)
+    whole = [
+        "impute",
+        folder / "auto",
+        folder / "complete.parquet",
+        "-m",
+        "0.5",
+        "--particles",
+        5,
+        "-o",
+        folder / "a.csv",
+    ]
+    assert very in run(*whole)
+
+
 def test_a_foreign_smoother_is_refused(folder):
     run("fit", folder / "complete.parquet", "-m", "cause=1", "--seed", 3, "-o", folder / "other", *QUICK)
     shutil.rmtree(folder / "model" / SMOOTHER)
@@ -197,6 +230,20 @@ def test_a_smoother_for_anything_has_to_be_told_what_goes_missing(for_anything):
         assert "is for whatever goes missing: say what does with --missing, such as --missing pick-up=0.5" in said
     checked = run("check", for_anything / "model", for_anything / "complete.parquet", "--particles", 4)
     assert "half of the events are hidden, as --missing does not say which" in checked
+
+
+def test_a_smoother_for_anything_of_an_earlier_model_is_not_recommended(for_anything, tmp_path):
+    """It was, in the sentence after the one that it would be refused."""
+    shutil.copytree(for_anything, tmp_path, dirs_exist_ok=True)
+    run("smoother", tmp_path / "model", tmp_path / "complete.parquet", "-m", "cause=0.9", "--epochs", 1)
+    said = run(
+        "fit", tmp_path / "complete.parquet", "--restart", "--seed", 7, "-o", tmp_path / "model", "--model-only", *QUICK
+    )
+    assert "will be refused from now on" in said
+    assert f"retrodict smoother {tmp_path / 'model'} FILE'" in said
+    told = impute(tmp_path, "-m", "effect=0.5")
+    assert "is for whatever goes missing, but it was trained for another model" in told
+    assert "--smoother" not in told
 
 
 def test_training_for_certain_missing_events_starts_from_the_smoother_for_anything(for_anything, tmp_path):

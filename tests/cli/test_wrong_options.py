@@ -48,6 +48,26 @@ COLUMNS = {
     "--lifecycle sometimes": "--lifecycle is 'sometimes'. Remedy: use one of complete, transition, all",
 }
 SEED = {"--seed -1": "Invalid value for '--seed'"}
+
+
+@pytest.mark.parametrize(
+    ("command", "option", "whole"),
+    [
+        ("decode", "--cost", False),
+        ("report", "--cost", False),
+        ("evaluate", "--tolerance", False),
+        ("impute", "--particles", True),
+    ],
+)
+def test_an_option_that_is_no_number_is_told_what_it_must_be(command, option, whole):
+    result = runner.invoke(app, [command, "a", "b", "-o", "c", option, "20min"])
+    said = " ".join(result.output.replace("│", " ").split())
+    assert result.exit_code == 2
+    assert f"'{option}': it must be a {'whole ' if whole else ''}number, such as 20" in said
+    assert ("the unit of the table's times, which --unit sets" in said) != whole
+    assert "Input should be" not in said
+
+
 DEVICE = {
     "--device gpu": "unknown device 'gpu'. Choose auto, cpu or cuda",
     "--device cuda": "there is no CUDA device here",

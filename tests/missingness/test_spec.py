@@ -31,6 +31,7 @@ def test_the_examples_of_the_docs_are_mechanisms(file):
 def test_files_say_what_python_would():
     kinds = {file.stem: type(read_missing(file)) for file in DOCS.glob("*.yaml")}
     assert kinds == {
+        "shares": ByType,
         "outages": Windows,
         "nights": Either,
         "time-of-day": TimeVarying,

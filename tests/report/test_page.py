@@ -66,6 +66,31 @@ def test_times_come_back_to_a_ten_millionth_of_the_stream(tmp_path, axis):
         assert row["e"]["0"] == pytest.approx(made.expected_count(0)[i], abs=1e-3)
 
 
+@pytest.mark.parametrize("axis", [None, NEW_YORK], ids=["numbers", "dates"])
+def test_the_windows_of_each_stream_are_where_its_mechanism_says(tmp_path, axis):
+    """One for all streams, one of a stream's own and one every six hours, of single types; and what is kept is read."""
+    complete = streams(3, axis=axis)
+    every = {} if axis is None else {"every": "6 hours", "clock": "stream"}
+    missing = (
+        rd.Windows([(2.0, 3.5)], [0], inside=0.9, outside=0.1)
+        * rd.Windows(by_stream={"cab-1": [(8.0, None)]})
+        * (rd.Windows([("5 hours", "7 hours")], [1], **every) if every else rd.ByType([0.2, 0.0]))
+    )
+    model = rd.Hawkes([0.5, 0.1], [[0.0, 0.8], [0.0, 0.0]], 2.0)
+    model.time_unit = complete.axis.unit
+    made = rd.impute(missing.censor(complete)[0], rd.Filtering(model, missing.on(complete)), particles=20)
+    made.save(tmp_path / "draws")
+    for posterior in (made, rd.load_posterior(tmp_path / "draws")):
+        _, rows = read(posterior.report(tmp_path / "page.html", cost=1.0))
+        for i, row in enumerate(rows):
+            found = [(round(a * row["q"], 6), round(b * row["q"], 6), types) for a, b, types in row["w"]]
+            own = [(8.0, 10.0, [0, 1])] if i == 1 else []
+            recurring = [] if axis is None else [(0.0, 1.0, [1]), (5.0, 7.0, [1])]
+            assert found == [(2.0, 3.5, [0]), *own, *recurring]
+    made.about["windows"] = [{"mechanism": "windows", "windows": "x"}]  # damaged: none is shown
+    assert all(row["w"] == [] for row in read(made.report(tmp_path / "page.html", cost=1.0))[1])
+
+
 @pytest.mark.parametrize(("times", "grain"), [(":00", 60_000), (":07", 1000), (":07.25", 0)])
 def test_dates_are_shown_as_fine_as_those_of_the_table(tmp_path, times, grain):
     frame = pd.DataFrame({"stream": "a", "time": f"2024-03-01 08:30{times}", "type": "call"}, index=[0])

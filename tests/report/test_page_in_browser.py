@@ -68,7 +68,7 @@ def test_the_score_against_the_truth_switches_with_the_slider(visit, path, poste
         assert float(re.search(r"([\d.]+) % of what predicting nothing is", said)[1]) == pytest.approx(
             100 * far.distance_per_event / cost, rel=6e-3
         )
-        assert float(re.search(r"([\d.]+) % of the intervals hold", said)[1]) == pytest.approx(
+        assert float(re.search(r"([\d.]+) % of the 90 % intervals hold", said)[1]) == pytest.approx(
             100 * scored.coverage.covered, rel=6e-3
         )
         (row,) = page.locator("#score-types tbody tr").all_inner_texts()
@@ -265,6 +265,70 @@ def serious(page, axe: str) -> list[str]:
     return [each for each in found if each[0] in ("serious", "critical")]
 
 
+def test_windows_are_shaded_and_told(visit, tmp_path):
+    complete = streams(2, axis=NEW_YORK)
+    missing = rd.Windows([("2013-03-10T01:30", "2013-03-10T04:00")], ["call"]) * rd.ByType([0.2, 0.0])
+    observed = missing.on(complete).censor(complete)[0]
+    model = rd.Poisson([0.5, 0.4])
+    model.types, model.time_unit = complete.types, "hour"
+    made = rd.impute(observed, rd.Filtering(model, missing.on(complete)), particles=40)
+    page = visit(made.report(tmp_path / "page.html", cost=1.0))
+    (box,) = [shade.bounding_box() for shade in page.locator("#timeline .window").all()]  # in the row of calls alone
+    ground = page.locator("#timeline").bounding_box()
+    room = ground["width"] - 28
+    start = float((np.datetime64("2013-03-10T06:30") - np.datetime64("2013-03-10T00:00")) / np.timedelta64(1, "h"))
+    assert box["x"] == pytest.approx(ground["x"] + 14 + room * start / 10, abs=1)  # of ten hours since midnight, UTC
+    assert box["width"] == pytest.approx(room * 1.5 / 10, abs=1)  # the clocks skip an hour
+    said = page.inner_text("#stream-windows")
+    assert said == "More goes missing in 2013-03-10 01:30:00 to 04:00:00 (call)."
+    assert "stream-windows" in page.get_attribute("#timeline", "aria-describedby").split()
+    assert "window in which more goes missing" in page.inner_text(".legend")
+    without = visit(imputed(streams(2))[0].report(tmp_path / "none.html"))
+    assert without.locator(".window").count() == 0
+    assert without.inner_text("#stream-windows") == ""
+
+
+def test_an_expected_number_is_the_same_wherever_it_stands(visit, path):
+    page = visit(path)
+    tile = page.locator("#tiles div", has_text="expected missing").locator("dd").inner_text()
+    assert re.search(r"([\d.]+) expected and", page.inner_text("#why"))[1] == tile
+    assert page.inner_text("#types tbody tr:first-child").split("\t")[2] == tile  # the other type never goes missing
+
+
+def test_no_stream_is_doubtful_is_said(visit, tmp_path):
+    made = poisson([0.3], [rd.EventStream([0.5], [0], end=2.0, id=f"s{i}") for i in range(3)])
+    page = visit(made.report(tmp_path / "page.html"))
+    page.check("#doubtful")
+    assert page.inner_text("#found") == "No stream is doubtful."
+    assert page.locator("#list").is_hidden()
+    page.uncheck("#doubtful")
+    assert page.locator("#list").is_visible()
+
+
+def test_what_is_scrolled_to_stands_below_the_slider(visit, path):
+    page = visit(path)
+    page.evaluate("document.documentElement.style.scrollBehavior = 'auto'; location.hash = '#stream-name'")
+    slider, name = (page.locator(what).bounding_box() for what in ("#cost", "#stream-name"))
+    assert slider["y"] == pytest.approx(0, abs=1)  # it sticks to the top
+    assert name["y"] >= slider["y"] + slider["height"]
+
+
+def test_intervals_that_overlap_are_drawn_beside_each_other(visit, path):
+    page = visit(path)
+    page.locator("#slider").focus()
+    page.keyboard.press("End")
+    pairs = 0
+    for _ in range(30):
+        boxes = [span.bounding_box() for span in page.locator("#timeline .span").all()]
+        for a, b in itertools.pairwise(sorted(boxes, key=lambda box: box["x"])):
+            if b["x"] < a["x"] + a["width"] - 4:
+                pairs += 1
+                assert a["y"] != b["y"]
+        page.locator("#list").focus()
+        page.keyboard.press("ArrowDown")
+    assert pairs > 0
+
+
 @pytest.mark.parametrize(("width", "scheme"), [(1280, "light"), (1280, "dark"), (390, "light"), (390, "dark")])
 def test_axe_finds_nothing_serious(visit, path, axe, width, scheme):
     page = visit(path, width, scheme)
@@ -389,6 +453,9 @@ def test_the_largest_dot_of_a_chart_is_not_cut_off(visit, tmp_path):
     assert dot["width"] > 20
     assert dot["y"] >= frame["y"]
     assert dot["x"] + dot["width"] <= frame["x"] + frame["width"]
+    bar = chart.locator("path.ours").bounding_box()  # nine of nine: as likely as not of at least 9 / 13
+    assert bar["height"] == pytest.approx((frame["height"] / 204) * 156 * 4 / 13, abs=3)
+    assert bar["y"] == pytest.approx(dot["y"] + dot["height"] / 2, abs=2)  # it ends at 1
 
 
 MODEL_TWO = rd.Poisson([0.5, 0.4])

@@ -18,7 +18,7 @@ from retrodict.report.check_picture import draw_check
 from retrodict.report.check_tables import clean_check, read_check
 from retrodict.report.curves import read_metrics
 from retrodict.report.stream_picture import draw_stream
-from retrodict.report.stream_view import StreamView
+from retrodict.report.stream_view import StreamView, Window
 from tests.report.examples import HOSTILE, NEW_YORK, imputed, poisson, streams
 
 
@@ -75,6 +75,24 @@ def test_probabilities_of_close_neighbours_can_be_read():
     assert not any(a.overlaps(b) for a, b in combinations(boxes, 2))
 
 
+def test_windows_are_shaded_in_the_rows_of_their_types():
+    seen, nothing = rd.EventStream([1.0, 2.0], [0, 1], 0.0, 10.0), rd.EventStream([], [], 0.0, 10.0)
+    rates, families, windows = np.zeros((40, 2)), np.full(3, 100.0), [Window(3.0, 4.5, (1,))]
+    view = StreamView(seen, nothing, [], rates, families, 10.0, ("call", "trip"), TimeAxis(), None, windows)
+    figure = draw_stream(view)
+    (shade,) = [c for c in figure.axes[0].collections if c.get_label().startswith("window")]
+    box = shade.get_paths()[0].get_extents()
+    assert (box.x0, box.x1) == (3.0, 4.5)
+    (line,) = [place for place, name in zip(*tick_places(figure.axes[0]), strict=True) if name == "trip"]
+    assert box.y0 < line < box.y1
+    assert box.height < 2
+    assert "window: more missing" in texts(figure)
+
+
+def tick_places(axes) -> tuple[list[float], list[str]]:
+    return list(axes.get_yticks()), [label.get_text() for label in axes.get_yticklabels()]
+
+
 def test_odd_streams_and_names_are_drawn():
     odd = [rd.EventStream([], [], end=5.0, id=HOSTILE[4]), rd.EventStream([], [], 1.0, 1.0, id=HOSTILE[3])]
     posterior = poisson([0.3] * 60, odd, [*HOSTILE[:6], *map(str, range(54))])
@@ -103,6 +121,7 @@ def test_training_curves_are_those_of_the_fit(tmp_path):
     columns = read_metrics(tmp_path)
     axes = rd.plot_training(tmp_path, tmp_path / "losses.png").axes[0]
     assert (tmp_path / "losses.png").stat().st_size > 5_000
+    assert all(place == int(place) for place in axes.get_xticks())
     assert axes.lines[1].get_xdata() == pytest.approx([1, 2, 3][: len(columns["epoch"])])
     assert axes.lines[1].get_ydata() == pytest.approx(columns["dev_loss"])
     for wrong in ("", "a,b\n1,2\n", "epoch,dev_loss\n1,x\n", "epoch,dev_loss\n1,2,3\n"):
@@ -133,6 +152,18 @@ def test_the_picture_of_a_check_has_the_coverage_of_each_type(checked):
     axes = next(each for each in draw_check(checked).axes if "intervals that hold" in each.get_title(loc="left"))
     dots = axes.containers[0].lines[0].get_xdata()
     assert dots == pytest.approx([row["value"] for row in rows])
+
+
+def test_legends_cover_no_number(checked):
+    figure = draw_check(checked)
+    figure.canvas.draw()
+    titles = ("events of complete", "hidden events", "distance to", "ranks")
+    panels = [each for each in figure.axes if each.get_title(loc="left").startswith(titles)]
+    assert len(panels) == 4
+    for axes in panels:
+        box = axes.get_legend().get_window_extent()
+        assert not box.overlaps(axes.get_window_extent())
+        assert not box.overlaps(axes.xaxis.label.get_window_extent())
 
 
 def test_the_check_of_a_fit_that_a_limit_of_time_had_stopped_was_not_read_again(checked):

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import retrodict as rd
+from retrodict.cli.common import in_options
 from retrodict.events.time_axis import TimeAxis
 from retrodict.train import auto
 from tests.calendars import NIGHT, a_seasonal_model
@@ -43,8 +44,31 @@ def test_the_best_on_dev_is_kept_and_the_same_call_goes_on(tmp_path, short_trial
     again = rd.fit_auto(train, dev, directory=tmp_path, **QUICK)
     assert again.digest() == model.digest()
     assert (tmp_path / auto.SCORES).read_text() == scores  # nothing was trained again
-    with pytest.raises(rd.ModelError, match="other streams or settings"):
+    with pytest.raises(rd.ModelError, match="other streams or settings") as error:
         rd.fit_auto(train[:-1], dev, directory=tmp_path, **QUICK)
+    assert in_options(str(error.value)).count("--restart") == 1
+
+
+def test_a_choice_among_models_and_a_fit_of_one_replace_each_other_only_when_told_to(tmp_path, short_trials):
+    train, dev = bursts(20, 1), bursts(10, 2)
+
+    def one(**how: object) -> rd.Model:
+        return rd.fit(rd.Poisson, train, dev, directory=tmp_path, **QUICK, **how)
+
+    chosen = rd.fit_auto(train, dev, directory=tmp_path, **QUICK)
+    with pytest.raises(rd.TrainingError, match="holds the best of several models"):
+        one()
+    assert rd.load_model(tmp_path).digest() == chosen.digest()
+    alone = one(resume=False)
+    with pytest.warns(rd.DataNotice, match="had finished"):
+        assert one().digest() == alone.digest() == rd.load_model(tmp_path).digest()  # the same call still goes on
+    with pytest.raises(rd.ModelError, match="holds a fit of one model"):
+        rd.fit_auto(train, dev, directory=tmp_path, **QUICK)
+    assert rd.load_model(tmp_path).digest() == alone.digest()
+    rd.fit_auto(train, dev, directory=tmp_path, resume=False, **QUICK)
+    with pytest.raises(rd.TrainingError, match="holds the best of several models"):
+        one()
+    assert rd.fit_auto(train, dev, directory=tmp_path, **QUICK).digest() == chosen.digest()
 
 
 def test_an_interrupted_race_goes_on_with_what_is_left(tmp_path, short_trials):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 import signal
 import sys
 import threading
@@ -30,6 +31,8 @@ PANELS = {
 }
 _STYLE: dict[str, Any] = {"rich_markup_mode": "rich", "pretty_exceptions_enable": False}
 
+_NO_NUMBER = re.compile(r"\bvalid (number|float|integer|int)\b")
+
 
 class _Flags:
     """Help that shows no type beside options that take no value."""
@@ -45,6 +48,19 @@ class _Flags:
 
 class Command(_Flags, TyperCommand):
     """One command."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """The options, where one that is no number is refused in our words: Typer's differ with its version."""
+        try:
+            return super().parse_args(ctx, args)
+        except typer.BadParameter as error:
+            found = _NO_NUMBER.search(error.message)
+            if found is not None:
+                whole = "a whole number, such as 20" if found[1].startswith("int") else "a number, such as 20 or 0.5"
+                in_unit = "--unit" in (getattr(error.param, "help", None) or "")
+                unit = ", in the unit of the table's times, which --unit sets and 'retrodict describe' shows"
+                error.message = f"it must be {whole}{unit if in_unit else ''}."
+            raise
 
 
 class Commands(_Flags, TyperGroup):

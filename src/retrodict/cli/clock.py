@@ -33,8 +33,10 @@ class Clock:
         gone = time.monotonic() - common.began[-1]
         more = ["each step ends with the epoch in which its share is over"]
         more += ["Poisson and Hawkes processes are fitted to their end"] if quick else []
-        more += ["the check imputes at least 4 streams (on first use it compiles, too)"] if self.reserve else []
+        more += ["the check imputes at least 4 streams"] if self.reserve else []
+        first = "; on first use the check also compiles, for about a minute" if self.reserve else ""
         common.note(
             f"--seconds {self.seconds:g} is for the whole command, and loading and reading took {gone:.0f} of them; "
-            f"what may go beyond it, by a few seconds on a small table: {', '.join(more)}"
+            f"what may go beyond it, by a few seconds on a small table and a machine that is free: "
+            f"{', '.join(more)}{first}"
         )

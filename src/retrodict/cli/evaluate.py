@@ -76,7 +76,13 @@ def evaluate(
     gap = half_a_gap(table, table.num_events - guess.num_events + actual.num_events)  # impute's default cost
     usual = known.cost or gap
     costs = cost or [usual, usual / 4, 4 * usual]  # intervals are those of the first
-    whence = "as given" if cost else f"that of {known.draws}" if known.cost else "half a gap between events"
+    whence = (
+        "as given"
+        if cost
+        else f"that of {known.draws}"
+        if known.cost
+        else "half a gap between events, the missing ones included"
+    )
     result = score(actual, guess, costs, gap if tolerance is None else tolerance)
     report = result.to_dict() | {"unit": known.unit}
     common.out.print(f"cost {costs[0]:.4g} {units}: {escape(whence)}", soft_wrap=True)
@@ -84,17 +90,21 @@ def evaluate(
     common.out.print(_by_type(report, result.types, units))
     events, bias = report["events"], report["counts"]["bias"]
     common.out.print(
-        f"within {events['tolerance']:.4g} {units}: recall {events['recall']:.3f}, "
-        f"precision {events['precision']:.3f}, F1 {events['f1']:.3f}; "
-        f"{abs(bias):.2f} events a stream too {'few' if bias < 0 else 'many'}, "
-        f"off by {report['counts']['mean_absolute']:.2f} on average",
+        f"within {events['tolerance']:.4g} {units} "
+        f"({'half a gap between events, the missing ones included' if tolerance is None else 'as given'}): "
+        f"recall {events['recall']:.3f}, precision {events['precision']:.3f}, F1 {events['f1']:.3f}",
+        soft_wrap=True,
+    )
+    common.out.print(
+        f"imputed events a stream: {abs(bias):.2f} too {'few' if bias < 0 else 'many'} on average; counting too few "
+        f"and too many alike, {report['counts']['mean_absolute']:.2f} off",
         soft_wrap=True,
     )
     if result.coverage is not None:
         covered = result.coverage
         common.out.print(
-            f"at cost {covered.cost.insert:.4g} {units}: {covered.covered:.1%} of the intervals hold the true time, "
-            f"of which {INTERVAL_LEVEL:.0%} should ({covered.aligned} events, mean width "
+            f"at cost {covered.cost.insert:.4g} {units}: {100 * covered.covered:.1f} % of the "
+            f"{100 * INTERVAL_LEVEL:.0f} % intervals hold the true time ({covered.aligned} events, mean width "
             f"{covered.mean_width:.4g} {units})",
             soft_wrap=True,
         )

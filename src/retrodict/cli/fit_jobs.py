@@ -155,9 +155,10 @@ def warn_of_stale(folder: Path, model: Model) -> None:
     """Name the smoothers in the folder that were trained for a model that is no longer there."""
     for kept in smoothers_of(folder, model):
         if kept.is_stale:
+            which = "" if kept.is_for_any else " --missing ..."
             common.note(
                 f"the smoother in {kept.path} was trained for the model that was here before, and will be refused from "
-                f"now on: train it again with 'retrodict smoother {folder} FILE --missing ...', or delete it"
+                f"now on: train it again with 'retrodict smoother {folder} FILE{which}', or delete it"
             )
 
 

@@ -22,6 +22,7 @@ from retrodict.cli.report import check_page, write_page
 from retrodict.cli.truth import truth_of
 from retrodict.errors import ModelError, SuspicionNotice
 from retrodict.events.atomic import check_folder
+from retrodict.events.fingerprint import fingerprint
 from retrodict.events.io.write import check_output, check_times
 from retrodict.events.results import refuse_results
 from retrodict.events.suspicion import refuse_unix_time
@@ -191,6 +192,11 @@ def impute(
     refuse_unix_time(observed)
     refuse_results(observed)
     proposal, folder = choose_proposal(model, missing, smoother, filtering, observed.axis.timezone)
+    if proposal.model.training_record.get("table") == fingerprint(observed):
+        common.note(
+            "the model was fitted to this very table: if events are missing from it, the model expects too few. Fit to "
+            "complete streams, or use 'retrodict fit-incomplete'"
+        )
     known = truth_of(truth, columns, observed, proposal.model)
     checked = repeat_verdict(proposal.model, folder, model)
     calibration = calibration_by(checked, proposal) if calibrate else {}

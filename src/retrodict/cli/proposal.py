@@ -119,6 +119,9 @@ def _why_none(smoothers: Sequence[KeptSmoother], wanted: Missingness, folder: Pa
     for kept in smoothers:
         if kept.is_for(wanted):
             return f"the smoother in {kept.path} is for these, but {kept.problem}"
-    there = [f"--smoother {kept.name} (for {in_words(kept.missing)})" for kept in smoothers if kept.missing is not None]
+        if kept.is_for_any:
+            return f"the smoother in {kept.path} is for whatever goes missing, but {kept.problem}"
+    good = [kept for kept in smoothers if kept.problem is None]
+    there = [f"--smoother {kept.name} (for {in_words(kept.missing)})" for kept in good if kept.missing is not None]
     other = f", or use one for others: {', '.join(there)}" if there else ""
     return f"no smoother in {folder} was trained for that. 'retrodict smoother {folder} FILE -m ...' trains one{other}"

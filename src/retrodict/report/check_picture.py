@@ -65,7 +65,13 @@ def _draw_rows(axes: Any, rows: list[dict[str, Any]], true: str, expected: str) 
     axes.set_ylim(-0.6, len(shown) - 0.1)
     axes.set_xlim(left=0)
     axes.set_xlabel("events")
-    axes.legend(frameon=False, fontsize=8, loc="best")
+    _legend_under(axes)
+
+
+def _legend_under(axes: Any, columns: int = 2) -> None:
+    """A legend below the axes, where it covers no number."""
+    under = {"loc": "upper center", "bbox_to_anchor": (0.5, -0.2), "borderaxespad": 0}
+    axes.legend(frameon=False, fontsize=8, ncols=columns, **under)
 
 
 def _draw_counts(axes: Any, tables: dict[str, Any]) -> None:
@@ -94,7 +100,7 @@ def _draw_ranks(axes: Any, tables: dict[str, Any]) -> None:
     axes.set_ylim(bottom=0)
     axes.set_xlabel("rank of the true number of hidden events")
     axes.set_title("ranks among the guesses: flat if all is well", fontsize=9, loc="left")
-    axes.legend(frameon=False, fontsize=8, loc="lower center", ncols=3)
+    _legend_under(axes, columns=3)
 
 
 def _draw_reliability(axes: Any, tables: dict[str, Any]) -> None:
@@ -145,4 +151,4 @@ def _draw_distance(axes: Any, tables: dict[str, Any]) -> None:
     axes.set_ylim(bottom=0)
     axes.set_xlabel("cost of an event too many or too few")
     axes.set_title("distance to the truth; 1 is predicting nothing", fontsize=9, loc="left")
-    axes.legend(frameon=False, fontsize=8, loc="lower left")
+    _legend_under(axes)

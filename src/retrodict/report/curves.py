@@ -9,6 +9,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from matplotlib.ticker import MaxNLocator
+
 from retrodict.errors import DataError
 from retrodict.events.plain import read_regular
 from retrodict.report.style import GREY, OTHER, OURS, Picture, new_picture, short, tidy
@@ -98,6 +100,7 @@ def _draw_losses(axes: Any, columns: dict[str, list[float]]) -> None:
     if known:
         best = min(known, key=lambda i: dev[i])
         axes.plot(epochs[best], dev[best], "o", color=OURS, label=f"best: {dev[best]:.4g} in epoch {epochs[best]:.0f}")
+    axes.xaxis.set_major_locator(MaxNLocator(integer=True, min_n_ticks=1))
     axes.set_xlabel("epoch")
     axes.set_ylabel("loss (nats an event)", fontsize=9)
     axes.legend(frameon=False, fontsize=8)

@@ -31,6 +31,7 @@ def draw_stream(view: StreamView, title: str | None = None) -> Picture:
     heights = [max(0.68 * len(shown), 0.8), 0.75]
     figure = new_picture(11, sum(heights) + 1.3)
     axes, below = figure.subplots(2, sharex=True, height_ratios=heights)
+    _draw_windows(axes, view, row)
     _draw_belief(axes, view, row)
     _draw_draws(axes, view, row)
     seen = view.observed
@@ -58,6 +59,18 @@ def draw_stream(view: StreamView, title: str | None = None) -> Picture:
 
 def _x(view: StreamView, times: Any) -> Any:
     return on_paper(times, view.axis)
+
+
+def _draw_windows(axes: Any, view: StreamView, row: dict[int, int]) -> None:
+    """The windows in which more goes missing, as grey ground of the rows of the types that do."""
+    label: str | None = "window: more missing"
+    for window in view.windows:
+        first, last = _x(view, np.array([window.start, window.end]))
+        for k in set(window.types) & row.keys():
+            axes.broken_barh(
+                [(first, last - first)], (row[k] - 0.4, 1.0), color=GREY, alpha=0.22, lw=0, zorder=0, label=label
+            )
+            label = None
 
 
 def _draw_belief(axes: Any, view: StreamView, row: dict[int, int]) -> None:

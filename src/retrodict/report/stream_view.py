@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,6 +15,14 @@ from retrodict.events.time_axis import TimeAxis
 _HIGH = 20.0  # events expected in a stream, if its rate were a high one throughout
 
 
+class Window(NamedTuple):
+    """A window of a stream in which more events of some types go missing than outside of it."""
+
+    start: float
+    end: float
+    types: tuple[int, ...]
+
+
 @dataclass(frozen=True)
 class StreamView:
     """One stream, what is believed to be missing from it, and one answer.
@@ -20,7 +30,7 @@ class StreamView:
     ``imputed`` is the consensus, with columns probability, earliest and latest. ``rates`` [G, K] are the expected
     missing events of each type per unit of time, in G equal cells of the stream. ``families`` [S] are the effective
     families of the segments between observed events; below ``few`` of them what is imputed looks surer than it is.
-    ``truth`` is what is really missing, where that is known.
+    ``truth`` is what is really missing, where that is known, and ``windows`` those in which more goes missing.
     """
 
     observed: EventStream
@@ -32,6 +42,7 @@ class StreamView:
     types: tuple[str, ...]
     axis: TimeAxis
     truth: EventStream | None = None
+    windows: Sequence[Window] = ()
 
     def heights(self) -> NDArray[np.float64]:
         """How high to draw the rates, [G, K] from 0 to 1: roots of shares of the highest rate of the stream.

@@ -18,6 +18,7 @@ from retrodict.smc.guesses import join
 from retrodict.smc.options import Options
 from retrodict.smc.posterior import Posterior
 from retrodict.smc.ray_pool import RayPool
+from retrodict.smc.windows import windows_in
 
 _PER_CHUNK = 500  # streams
 Sampler = Callable[..., Posterior]
@@ -101,4 +102,5 @@ def _join(parts: list[Posterior], observed: StreamSet, proposal: Proposal) -> Po
     full, lagged = (join([getattr(part, name) for part in parts], order) for name in ("full", "lagged"))
     evidence = np.concatenate([part.log_evidence for part in parts])
     diagnostics = Diagnostics.concatenate([part.diagnostics for part in parts], order)
-    return Posterior(observed, full, lagged, evidence, diagnostics, proposal.model, parts[0].about)
+    about = parts[0].about | windows_in(proposal.missingness, observed)
+    return Posterior(observed, full, lagged, evidence, diagnostics, proposal.model, about)

@@ -33,6 +33,7 @@ from retrodict.smc.propose import Sampler
 from retrodict.smc.ray_pool import RayPool
 from retrodict.smc.sampler import SequentialMonteCarlo, Step
 from retrodict.smc.tracing import Tracing
+from retrodict.smc.windows import windows_in
 
 
 def impute(
@@ -114,6 +115,7 @@ def impute(
                 progress(done)
     posterior = Posterior.later(observed, tracing, tracing.log_evidence, model)
     posterior.about = describe_run(proposal, chosen.name, seed, resample, digest.result())
+    posterior.about |= windows_in(proposal.missingness, observed)
     if not posterior.is_possible.all():
         conflict = first_conflict(proposal.missingness, observed)
         posterior.about |= {} if conflict is None else {"conflict": conflict}

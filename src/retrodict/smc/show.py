@@ -18,10 +18,11 @@ from retrodict.events.stream import EventStream
 from retrodict.events.stream_set import StreamSet
 from retrodict.report.check_tables import clean_check
 from retrodict.report.page.content import Answer, Content, Doubt
-from retrodict.report.stream_view import StreamView
+from retrodict.report.stream_view import StreamView, Window
 from retrodict.smc.diagnostics import FEW, complaints, doubts, surprise
 from retrodict.smc.reliability import Reliability
 from retrodict.smc.truth import match_truth, score_answer
+from retrodict.smc.windows import windows_over
 
 if TYPE_CHECKING:
     from retrodict.report.style import Picture
@@ -74,7 +75,8 @@ def plot_stream(
     actual = None if truth is None else match_truth(truth, posterior.observed)[i]
     price = usual_cost(posterior) if cost is None else cost
     answer = posterior.consensus(price, which=np.array([i]))[0]
-    picture = draw_stream(_view(posterior, i, answer, _draws(posterior, draws), actual), title)
+    windows = windows_over(posterior.about.get("windows"), posterior.observed)
+    picture = draw_stream(_view(posterior, i, answer, _draws(posterior, draws), actual, windows), title)
     if path is not None:
         write_picture(picture, path)
     return picture
@@ -121,10 +123,10 @@ def write_report(
     tables = _check(check, posterior.about.get("check"))
     prices, first = _costs(posterior, cost, costs)
     answers = _answers(posterior, prices, actual, progress)
-    draws = _draws(posterior, DRAWS)
+    draws, windows = _draws(posterior, DRAWS), windows_over(posterior.about.get("windows"), posterior.observed)
 
     def view(i: int) -> StreamView:
-        return _view(posterior, i, answers[first].streams[i], draws, None if actual is None else actual[i])
+        return _view(posterior, i, answers[first].streams[i], draws, None if actual is None else actual[i], windows)
 
     found = doubts(posterior)
     content = Content(
@@ -180,7 +182,12 @@ def _draws(posterior: Posterior, number: int) -> list[StreamSet]:
 
 
 def _view(
-    posterior: Posterior, i: int, answer: EventStream, draws: list[StreamSet], truth: EventStream | None
+    posterior: Posterior,
+    i: int,
+    answer: EventStream,
+    draws: list[StreamSet],
+    truth: EventStream | None,
+    windows: Callable[[int], list[Window]],
 ) -> StreamView:
     observed = posterior.observed
     return StreamView(
@@ -193,6 +200,7 @@ def _view(
         observed.types,
         observed.axis,
         truth,
+        windows(i),
     )
 
 

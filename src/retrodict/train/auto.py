@@ -28,6 +28,7 @@ from retrodict.errors import (
     TrainingError,
 )
 from retrodict.events.atomic import make_folder, write_json
+from retrodict.events.fingerprint import fingerprint
 from retrodict.events.jitter import spread
 from retrodict.events.plain import read_json
 from retrodict.events.stream_set import StreamSet
@@ -39,10 +40,10 @@ from retrodict.models.end import is_to_learn
 from retrodict.models.model_folder import load_model
 from retrodict.train.fitting import check_data, fit, folder_of_run
 from retrodict.train.objective import Likelihood
+from retrodict.train.run import CANDIDATES, RUN, SCORES
 from retrodict.train.together import trains_together
 
 TRIAL = 20.0  # seconds of a trial, where no time is given; else all trials have half of it
-CANDIDATES, SCORES = "candidates", "auto.json"
 
 
 class Candidate(NamedTuple):
@@ -102,11 +103,16 @@ def fit_auto(
     """
     began = time.monotonic()
     warn_of(train, skip=("ends", "same number") if is_to_learn(train) else ())
+    table = fingerprint(train)
     train, dev = check_data(train, dev, seed)
     fair = spread(dev, seed=seed)
     with folder_of_run(directory) as folder:
-        if (folder / "run.json").exists() and not (folder / SCORES).exists() and resume:
-            raise ModelError(f"{folder} holds a fit of one model. Choose another folder, or start anew (resume=False).")
+        if (folder / RUN).exists():
+            if resume:
+                raise ModelError(
+                    f"{folder} holds a fit of one model. Choose another folder, or start anew (resume=False)."
+                )
+            (folder / RUN).unlink()
         scores = _Scores(folder, train, dev, {**settings, "seed": seed, "calendar": calendar}, resume)
         settings |= {"seed": seed, "resume": resume, "devices": devices, "num_nodes": num_nodes}
         race = _Race(folder, (train, dev, fair), scores, settings, say)
@@ -128,7 +134,7 @@ def fit_auto(
             raise race.refused or ModelError("no model could be fitted to these streams.")
         model = load_model(folder / CANDIDATES / _place(kept.name))
         model.training_record["candidates"] = [score._asdict() for score in scores.found.values()]
-        model.training_record["chosen"] = kept.name
+        model.training_record |= {"chosen": kept.name, "table": table}
         model.training_record["all_seconds"] = round(sum(score.seconds for score in scores.found.values()), 1)
         if directory is not None:
             model.save(folder)
@@ -157,7 +163,7 @@ class _Scores:
             if known.get("identity") != self.identity:
                 raise ModelError(
                     f"{folder} holds the models of other streams or settings. Choose another folder, repeat the call "
-                    "as it was, or start anew (resume=False, --restart)."
+                    "as it was, or start anew (resume=False)."
                 )
             self.found = {row["name"]: Score(**row) for row in known["scores"]}
 

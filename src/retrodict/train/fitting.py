@@ -26,6 +26,7 @@ import torch
 
 from retrodict import _limits
 from retrodict.errors import DataError, DataNotice, ModelError, SuspicionNotice
+from retrodict.events.fingerprint import fingerprint
 from retrodict.events.lock import lock_folder
 from retrodict.events.stream_set import StreamSet
 from retrodict.events.suspicion import warn_of
@@ -103,6 +104,7 @@ def fit(
     find_device(device, devices)
     if not isinstance(model, Proposal):  # its model was fitted to such streams before
         warn_of(train, skip=("ends", "same number") if is_to_learn(train) else ())
+    table = fingerprint(train)
     train, dev = check_data(train, dev, seed)
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
@@ -144,7 +146,7 @@ def fit(
                     f"training ended after {epochs:,} epochs while dev improved: {remedy}", DataNotice, stacklevel=3
                 )
         if isinstance(fitted, Model):
-            fitted.training_record |= learned | learn_end(fitted, train, objective.dev)
+            fitted.training_record |= learned | learn_end(fitted, train, objective.dev) | {"table": table}
         if directory is not None:
             fitted.save(folder)
             run.finish(done, stopped_early=converged)

@@ -203,10 +203,14 @@ class TrainingModule(pl.LightningModule):
 
     def is_done(self) -> bool:
         """Whether dev has not improved to speak of for as long as patience lasts (known right after resuming too)."""
+        return self.waited() >= self.settings.patience
+
+    def waited(self) -> int:
+        """Epochs since dev last improved to speak of."""
         best, waited = math.inf, 0
         for row in self.history:
             best, waited = (row["dev_loss"], 0) if row["dev_loss"] < best - 1e-5 else (best, waited + 1)
-        return waited >= self.settings.patience
+        return waited
 
     @contextlib.contextmanager
     def averaged(self) -> Iterator[None]:

@@ -1,4 +1,4 @@
-"""What one sees while training: a bar with the time left on a terminal, a line now and then elsewhere."""
+"""What one sees while training: a bar with the time it took on a terminal, a line now and then elsewhere."""
 
 from __future__ import annotations
 
@@ -14,7 +14,10 @@ from retrodict._sparing import Sparing
 
 
 class EpochProgress(pl.Callback):
-    """Shows what is trained, epochs, the score per event on train and dev, speed, and the most time that is left."""
+    """Shows what is trained, epochs, the score per event on train and dev, speed, and the time since it began.
+
+    Training ends when dev has not improved for ``patience`` epochs, so that its end is not known beforehand.
+    """
 
     def __init__(self, epochs: int, seconds: float | None = None, console: Console | None = None) -> None:
         self.console = console or Console(stderr=True)
@@ -53,12 +56,12 @@ class EpochProgress(pl.Callback):
         self.text = (
             f"{what.unit}: train {-row['train_loss']:.4f}, dev {-row['dev_loss']:.4f} "
             f"(best {-best['dev_loss']:.4f}, epoch {int(best['epoch']) + 1}); "
-            f"{row['events_per_second']:,.0f} events/s"
+            f"{row['events_per_second']:,.0f} events/s{self._end(pl_module)}"
         )
         done = trainer.current_epoch + 1
         self._show(done)
         if not self.console.is_terminal:
-            self.line = f"{what.what}, epoch {done}: {self.text}; {self._left(done)}"
+            self.line = f"{what.what}, epoch {done}: {self.text}; {self._spent()}"
             if self.sparing.is_due((done - self.first) / max(self.epochs - self.first, 1)):
                 self._say()
 
@@ -77,13 +80,19 @@ class EpochProgress(pl.Callback):
         self.line = ""
 
     def _show(self, done: float) -> None:
-        self.bar.update(self.task, completed=done, description=f"{self._left(done)}; {self.text}")
+        self.bar.update(self.task, completed=done, description=f"{self._spent()}; {self.text}")
 
-    def _left(self, done: float) -> str:
-        """The most time that is left: training may stop earlier."""
-        spent = time.perf_counter() - self.began
-        left = spent / max(done - self.first, 1e-3) * max(self.epochs - done, 0)
-        if self.seconds is not None:
-            left = min(left, max(self.seconds - spent, 0))
-        minutes, seconds = divmod(round(left), 60)
-        return f"at most {minutes // 60}:{minutes % 60:02}:{seconds:02} left"
+    def _end(self, fitting: Any) -> str:
+        """With which epoch training ends unless dev improves; nothing where it ends before."""
+        last = fitting.trainer.current_epoch + 1 + fitting.settings.patience - fitting.waited()
+        return f"; ends with epoch {last} unless dev improves" if last <= self.epochs else ""
+
+    def _spent(self) -> str:
+        """The time since training began, and the limit where there is one."""
+        spent = _clock(time.perf_counter() - self.began)
+        return spent if self.seconds is None else f"{spent} of at most {_clock(self.seconds)}"
+
+
+def _clock(seconds: float) -> str:
+    minutes, seconds = divmod(round(seconds), 60)
+    return f"{minutes // 60}:{minutes % 60:02}:{seconds:02}"

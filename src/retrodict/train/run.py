@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+import shutil
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -16,6 +17,9 @@ from retrodict.events.atomic import make_folder, write_json, write_text
 from retrodict.events.plain import read_json
 from retrodict.train.module import Settings, TrainingModule
 from retrodict.train.objective import Objective
+
+CANDIDATES, SCORES = "candidates", "auto.json"  # of a choice among several models, in the folder of the best
+RUN = "run.json"  # of the fit of one
 
 
 class Run:
@@ -42,6 +46,14 @@ class Run:
 
     def begin(self, resume: bool) -> Path | None:
         """Claim the folder; returns the checkpoint to resume from, if there is one."""
+        if (self.folder / SCORES).exists():
+            if resume:
+                raise TrainingError(
+                    f"{self.folder} holds the best of several models, and this would replace it by another. Choose "
+                    "another folder, repeat the call as it was, or start anew with resume=False."
+                )
+            (self.folder / SCORES).unlink()
+            shutil.rmtree(self.folder / CANDIDATES, ignore_errors=True)
         found = self._read()
         if found is not None and resume and (self.last.exists() or found.get("epochs") == 0):
             differs = self._differences(found)
@@ -73,14 +85,14 @@ class Run:
 
     def _read(self) -> dict[str, Any] | None:
         try:
-            content = read_json(self.folder / "run.json")
+            content = read_json(self.folder / RUN)
         except (OSError, ValueError):
             return None
         return content if isinstance(content, dict) else None
 
     def _write(self, end: dict[str, Any]) -> None:
         make_folder(self.folder)
-        write_json(self.folder / "run.json", {**self.identity, **end})
+        write_json(self.folder / RUN, {**self.identity, **end})
 
 
 class _AfterEpoch(Checkpoint):

@@ -116,6 +116,7 @@ def stream_of(content: Content, i: int) -> dict[str, Any]:
         "r": _belief(view, shown),
         "f": _rounded(view.families),
         "k": shown,
+        "w": [[*_steps(np.array([w.start, w.end]), start, step).tolist(), list(w.types)] for w in view.windows],
     }
 
 

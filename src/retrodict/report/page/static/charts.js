@@ -69,9 +69,11 @@ function checkCharts(check, words) {
   return charts;
 }
 
-function whisker(made, x, value, error, name, vertical = true) {
-  const at = vertical ? `M${made.x(x)} ${made.y(value - 2 * error)}V${made.y(value + 2 * error)}` : `M${made.x(value - 2 * error)} ${x}H${made.x(value + 2 * error)}`;
-  return drawing('path', { class: name, d: at, 'stroke-width': 2 });
+// Two standard errors around a share, within 0 and 1. Where all or none of n events agree, that error is 0, and says
+// nothing: the share could be as far away as Wilson's interval reaches, 4 / (n + 4).
+function within({ value, error, events }) {
+  const far = error ? 2 * error : 4 / (events + 4);
+  return [Math.max(value - far, 0), Math.min(value + far, 1)];
 }
 
 function reliability(check) {
@@ -84,7 +86,8 @@ function reliability(check) {
   const all = check.reliability.reduce((total, row) => total + row.events, 0) || 1;
   for (const row of check.reliability) {
     if (row.value === null) continue;
-    made.picture.append(whisker(made, row.probability, row.value, Math.min(row.error ?? 0, 0.5), 'ours'));
+    const x = made.x(row.probability), [low, high] = within(row).map(made.y);
+    made.picture.append(drawing('path', { class: 'ours', d: `M${x} ${low}V${high}`, 'stroke-width': 2 }));
     made.picture.append(drawing('circle', { class: 'ours', cx: made.x(row.probability), cy: made.y(row.value), r: 3 + 8 * Math.sqrt(row.events / all) }));
   }
   return chart(caption, made.picture, ['probability', 'there', 'events'], check.reliability.map((row) => [number(row.probability), number(row.value), number(row.events)]));
@@ -97,8 +100,7 @@ function coverage({ by_type, nominal }) {
   const high = (CHART.height - CHART.top - CHART.bottom) / shown.length;
   made.picture.append(drawing('path', { class: 'ideal', d: `M${made.x(nominal)} ${made.y(0)}V${made.y(1)}` }));
   shown.forEach((row, n) => {
-    const y = CHART.top + (n + 0.62) * high, error = row.error ?? 0;
-    const [low, top] = [row.value - 2 * error, row.value + 2 * error].map((share) => made.x(Math.min(Math.max(share, 0), 1)));
+    const y = CHART.top + (n + 0.62) * high, [low, top] = within(row).map(made.x);
     made.picture.append(
       drawing('text', { x: CHART.left + 4, y: y - Math.min(7, high * 0.3) }, shorten(row.type, 40)),
       drawing('path', { class: 'ours', d: `M${low} ${y}H${top}`, 'stroke-width': 2 }), drawing('circle', { class: 'ours', cx: made.x(row.value), cy: y, r: 4 }),
@@ -130,7 +132,8 @@ function counts(rows, caption, word) {
     const y = CHART.top + (n + 0.62) * high;
     made.picture.append(
       drawing('text', { x: CHART.left + 4, y: y - Math.min(7, high * 0.3) }, shorten(row.type, 40)),
-      whisker(made, y, row.expected, row.error, 'ours', false), drawing('circle', { class: 'ours', cx: made.x(row.expected), cy: y, r: 4 }),
+      drawing('path', { class: 'ours', d: `M${made.x(Math.max(row.expected - 2 * row.error, 0))} ${y}H${made.x(row.expected + 2 * row.error)}`, 'stroke-width': 2 }),
+      drawing('circle', { class: 'ours', cx: made.x(row.expected), cy: y, r: 4 }),
       drawing('rect', { class: 'other', 'fill-opacity': 0, 'stroke-width': 2, x: made.x(row.true) - 4, y: y - 4, width: 8, height: 8 }),
     );
   });

@@ -6,7 +6,7 @@ function drawing(tag, attributes = {}, ...children) {
   return made;
 }
 
-const LABEL = 18, BELIEF = 24, MARK = 7, DRAWS = 26, GAP = 10, FAMILIES = 46, AXIS = 26, SIDE = 14;
+const LABEL = 18, BELIEF = 24, MARK = 7, DRAWS = 26, GAP = 10, FAMILIES = 46, AXIS = 26, SIDE = 14, LANES = [0, 4, -4];
 
 // Where each row is: its top, its line, and whether anything is believed to be missing there.
 function layRows(stream, answer, types) {
@@ -29,15 +29,23 @@ function drawRow(row, stream, answer, x, width) {
   const words = missing === undefined ? '' : ` · ${expectedNumber(missing)} expected missing`;
   const label = drawing('text', { x: SIDE, y: row.top + 13, class: 'type' }, shorten(row.name, width / 9), words);
   label.append(drawing('title', {}, row.name));
+  for (const window of stream.windows.filter((one) => one.types.includes(row.k))) {
+    const [from, to] = [window.from, window.to].map(x), low = row.line + MARK + (row.open ? DRAWS : 0);
+    marks.append(drawing('rect', { class: 'window', x: from, width: to - from, y: row.top, height: low - row.top }));
+  }
   marks.append(label, drawing('line', { class: 'base', x1: 0, x2: width, y1: row.line, y2: row.line }));
   if (stream.rates[row.k]) marks.append(drawing('path', { class: 'belief', d: belief(row, stream, x) }));
   if (row.open) marks.append(drawing('path', { class: 'draws', d: ticksOf(row, stream, x, width), fill: 'none' }));
   const squares = dense(stream.observed.filter(seen), x).map((at) => `M${at - 4.5} ${row.line - 4.5}h9v9h-9z`).join('');
   if (squares) marks.append(drawing('path', { class: 'seen', d: squares }));
-  for (const event of answer.filter(seen)) {
-    const at = { cx: x(event.t), cy: row.line, r: 6 };
+  const free = LANES.map(() => -Infinity);
+  for (const event of answer.filter(seen).sort((a, b) => a.from - b.from)) {
+    const at = { cx: x(event.t), cy: row.line, r: 6 }, [from, to] = [x(event.from), x(event.to)];
+    const open = free.findIndex((end) => end < from), lane = open < 0 ? free.indexOf(Math.min(...free)) : open;
+    const y = row.line + LANES[lane];  // beside what it overlaps
+    free[lane] = to;
     marks.append(
-      drawing('line', { class: 'span', x1: x(event.from), x2: x(event.to), y1: row.line, y2: row.line }),
+      drawing('path', { class: 'span', d: `M${from} ${y - 3}v6M${from} ${y}H${to}M${to} ${y - 3}v6` }),
       drawing('circle', { class: 'ring', ...at }),
       drawing('circle', { class: 'guess', ...at, opacity: Math.max(0.12, event.p) }),
     );

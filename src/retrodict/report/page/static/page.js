@@ -2,11 +2,13 @@
 const LEGEND = [
   ['observed', drawing('path', { class: 'seen', d: 'M2 2h9v9h-9z' })],
   ['imputed: the fainter, the less probable', drawing('circle', { class: 'guess', cx: 7, cy: 7, r: 5.5 })],
-  ['90 % interval', drawing('path', { class: 'span', d: 'M0 7h14' })],
+  ['90 % interval', drawing('path', { class: 'span', d: 'M1 4v6M1 7h12M13 4v6' })],
   ['belief: expected rate', drawing('path', { class: 'belief', d: 'M0 13q7 -22 14 0z' })],
   ['draws, one a line', drawing('path', { class: 'draws', d: 'M3 1v5M9 4v5M12 8v5' })],
 ];
 const TRUTH = ['really missing', drawing('path', { class: 'true', d: 'M7 0l5 7l-5 7l-5 -7z' })];
+
+const WINDOW = ['window in which more goes missing', drawing('path', { class: 'window', d: 'M0 0h14v14h-14z' })];
 
 class Page {
   constructor(index) {
@@ -25,10 +27,11 @@ class Page {
     this.name = element('h3', { id: 'stream-name' });
     this.about = element('p', { class: 'muted small' });
     this.why = element('p', { class: 'muted small', id: 'stream-why' });
+    this.shaded = element('p', { class: 'muted small', id: 'stream-windows' });
     this.doubts = element('ul', { class: 'warnings small' });
     this.said = element('p', { class: 'hidden', 'aria-live': 'polite', id: 'said' });
     const box = element('div', {
-      class: 'timeline', id: 'timeline', tabindex: '0', role: 'application', 'aria-roledescription': 'timeline', 'aria-describedby': 'keys',
+      class: 'timeline', id: 'timeline', tabindex: '0', role: 'application', 'aria-roledescription': 'timeline', 'aria-describedby': 'stream-windows keys',
     });
     const buttons = [['Zoom in', () => this.timeline.zoom(0.5)], ['Zoom out', () => this.timeline.zoom(2)], ['Show all', () => this.timeline.all()]]
       .map(([label, act]) => {
@@ -45,12 +48,14 @@ class Page {
       'Arrow keys go from event to event, + and − zoom, 0 shows all; Ctrl and the wheel zoom, and dragging moves.');
     document.getElementById('detail').append(
       element('div', { class: 'head' }, element('div', {}, this.name, this.about, this.why), element('div', { class: 'buttons' }, ...buttons)),
-      this.doubts, this.legend, box, keys, this.said, this.table);
+      this.doubts, this.legend, box, this.shaded, keys, this.said, this.table);
     this.box = box;
     this.timeline = new Timeline(box, this.said, this.index, this.words);
   }
 
   listen() {
+    const cost = document.getElementById('cost');  // what is scrolled to stands below it, as high as it is
+    new ResizeObserver(() => { document.documentElement.style.scrollPaddingTop = `${cost.offsetHeight + 12}px`; }).observe(cost);
     const on = (id, event, act) => document.getElementById(id).addEventListener(event, act);
     const sort = document.getElementById('sort');
     on('search', 'input', () => this.arrange());
@@ -90,8 +95,11 @@ class Page {
 
   arrange() {
     const value = (id) => document.getElementById(id).value, column = value('sort');
-    const found = this.list.arrange(value('search'), column, this.highest, document.getElementById('doubtful').checked);
-    document.getElementById('found').textContent = `${count(found, 'stream')} of ${number(this.index.streams.id.length)}`;
+    const doubtful = document.getElementById('doubtful').checked;
+    const found = this.list.arrange(value('search'), column, this.highest, doubtful);
+    const { doubts, id } = this.index.streams, none = doubtful && !doubts.some((mark) => mark);
+    document.getElementById('found').textContent = none ? 'No stream is doubtful.' : `${count(found, 'stream')} of ${number(id.length)}`;
+    this.list.box.hidden = !found;
     const words = column === 'id' || column === 'given' ? ['In order', 'Reversed'] : ['Lowest first', 'Highest first'];
     document.getElementById('direction').textContent = words[Number(this.highest)];
   }
@@ -125,7 +133,8 @@ class Page {
       + `expected distance to the truth ${words.amount(chosen.risk[i])} (predicting nothing: ${number(chosen.nothing[i])})${streamScore(chosen, i, words)}`;
     this.why.textContent = whyDifferent(expected[i], answer.length);
     this.doubts.replaceChildren(...index.doubts.filter((_, bit) => doubts[i] >> bit & 1).map((doubt) => element('li', {}, doubt.text)));
-    const marks = stream.truth ? [...LEGEND, TRUTH] : LEGEND;
+    const marks = [...LEGEND, ...(stream.truth ? [TRUTH] : []), ...(stream.windows.length ? [WINDOW] : [])];
+    this.shaded.textContent = windowWords(stream, index, words);
     this.legend.replaceChildren(...marks.map(([name, mark]) =>
       element('li', {}, drawing('svg', { width: 14, height: 14, 'aria-hidden': 'true' }, mark.cloneNode()), name)));
     this.box.setAttribute('aria-label',

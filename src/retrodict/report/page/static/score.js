@@ -8,7 +8,7 @@ function showScore(index, answer, words) {
   const missing = total(score.missing), distance = total(score.distance), aligned = total(score.aligned);
   const far = missing ? `The answer is ${words.amount(distance / missing)} from the truth for each missing event, `
     + `${percent(distance / (cost * missing))} of what predicting nothing is (${words.amount(cost)}). ` : 'Nothing is missing. ';
-  const held = aligned ? `${percent(total(score.covered) / aligned)} of the intervals hold the true time, of which 90 % should (${count(aligned, 'event')}).`
+  const held = aligned ? `${percent(total(score.covered) / aligned)} of the 90 % intervals hold the true time (${count(aligned, 'event')}).`
     : 'No imputed event was matched to a missing one, so that no interval can be judged.';
   document.getElementById('score-words').replaceChildren(element('b', {}, `At cost ${words.amount(cost)}: `), `${far}${held}`);
   const rows = index.types.map((name, k) => [name, k]).filter(([, k]) => score.missingByType[k] || answer.byType[k])

@@ -6,7 +6,7 @@ function total(values) {
 function showTiles(index, answer) {
   const { observed, expected, doubts } = index.streams;
   const tiles = [
-    ['streams', observed.length], ['observed events', total(observed)], ['expected missing', expectedNumber(total(expected), number)],
+    ['streams', observed.length], ['observed events', total(observed)], ['expected missing', expectedNumber(total(expected))],
     ['imputed at this cost', total(answer.events)], ['doubtful streams', doubts.filter((mark) => mark).length],
   ];
   document.getElementById('tiles').replaceChildren(...tiles.map(([name, value]) =>
@@ -17,7 +17,7 @@ function showTiles(index, answer) {
 // Why the two numbers differ, where more than rounding tells them apart; stands wherever both are shown.
 function whyDifferent(expected, imputed) {
   if (Math.abs(expected - imputed) < 0.5) return '';
-  return `${brief(expected)} expected and ${number(imputed)} imputed: an event is imputed only where that lowers the expected distance `
+  return `${expectedNumber(expected)} expected and ${number(imputed)} imputed: an event is imputed only where that lowers the expected distance `
     + 'to the truth at this cost.';
 }
 
@@ -32,7 +32,7 @@ function showTypes(index, answer) {
   const { observed, expected } = index.byType, most = Math.max(...expected, 1e-9);
   const order = index.types.map((_, k) => k).sort((a, b) => expected[b] - expected[a] || observed[b] - observed[a]);
   const rows = order.map((k) => [
-    index.types[k], number(observed[k]), expectedNumber(expected[k], number), number(answer.byType[k]),
+    index.types[k], number(observed[k]), expectedNumber(expected[k]), number(answer.byType[k]),
     answer.byType[k] ? (answer.sure[k] / answer.byType[k]).toFixed(2) : '–',
     element('td', { class: 'bars', 'aria-hidden': 'true' }, element('span', { class: 'bar', style: `width:${(90 * expected[k] / most).toFixed(1)}%` })),
   ]);
@@ -47,7 +47,7 @@ function showCost(index, which, words) {
   const risk = share(total(answer.risk), total(answer.nothing));
   const told = risk === null ? '' : ` Its expected distance to the truth is ${Math.round(100 * risk)} % of what predicting nothing risks.`;
   const expected = total(index.streams.expected), made = total(answer.events);
-  const few = expected >= 5 && made < expected / 2 ? ` ${number(expected)} are expected, but the times of most are hardly known.` : '';
+  const few = expected >= 5 && made < expected / 2 ? ` ${expectedNumber(expected)} are expected, but the times of most are hardly known.` : '';
   slider.setAttribute('aria-valuetext', `${cost}, ${count(total(answer.events), 'event')} imputed`);
   document.getElementById('cost-words').replaceChildren(
     element('b', {}, cost), `: ${count(total(answer.events), 'event')} imputed.${few}`,

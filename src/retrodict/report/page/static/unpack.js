@@ -47,6 +47,7 @@ class Data {
       truth: row.t && events(row.t, 'truth'),
       draws: row.d.map((draw) => events(draw, 'draw')),
       expected: row.e, rates: row.r, families: row.f, rows: row.k,
+      windows: row.w.map(([from, to, types]) => ({ from: within(start + from * step), to: within(start + to * step), types })),
     };
   }
 }

@@ -9,24 +9,38 @@ function element(tag, attributes = {}, ...children) {
 }
 
 const plain = new Intl.NumberFormat('en', { maximumSignificantDigits: 4 });
+const small = new Intl.NumberFormat('en', { maximumSignificantDigits: 3 });
 const whole = new Intl.NumberFormat('en', { maximumFractionDigits: 0 });
 
 function number(value) {
   if (value === null || value === undefined) return '–';
-  return Math.abs(value) >= 1000 ? whole.format(value) : plain.format(value);
+  const size = Math.abs(value);
+  return (size >= 1000 ? whole : size < 1 ? small : plain).format(value);
 }
 
 function brief(value) {
   return value === null ? '–' : Math.abs(value) >= 100 ? whole.format(value) : String(Number(value.toPrecision(2)));
 }
 
-// An expected number of events, which no one reads to more than two places after the point.
-function expectedNumber(value, say = brief) {
-  return value > 0 && value < 0.005 ? 'about 0' : say(value);
+// An expected number of events, the same wherever it stands: no one reads it to more than two places after the point.
+function expectedNumber(value) {
+  return value > 0 && value < 0.005 ? 'about 0' : brief(value < 1 ? Number(value.toFixed(2)) : value);
 }
 
 function count(amount, noun) {
   return `${number(amount)} ${noun}${amount === 1 ? '' : 's'}`;
+}
+
+const MOST_WINDOWS = 4;
+
+// The shaded windows of a stream, for those who do not see them: from when to when, and of which types.
+function windowWords({ windows, step }, index, words) {
+  const told = windows.slice(0, MOST_WINDOWS).map(({ from, to, types }) => {
+    const all = types.length === index.types.length;
+    return `${words.between(from, to, step)}${all ? '' : ` (${types.map((k) => index.types[k]).join(', ')})`}`;
+  });
+  const more = windows.length > MOST_WINDOWS ? ` and ${number(windows.length - MOST_WINDOWS)} more windows` : '';
+  return told.length ? `More goes missing in ${told.join('; ')}${more}.` : '';
 }
 
 const STEPS = [  // milliseconds between ticks, and what a tick says

@@ -1,0 +1,21 @@
+"""A digest of a table's events, by which a model knows the streams it was fitted to."""
+
+from __future__ import annotations
+
+import hashlib
+
+import numpy as np
+
+from retrodict.events.stream_set import StreamSet
+
+
+def fingerprint(streams: StreamSet) -> str:
+    """The same for the same events in the same order, whatever types are known besides those that occur."""
+    used = np.unique(streams.event_types)
+    names = [str(streams.types[k]) for k in used]
+    place = np.argsort(np.argsort(names))
+    digest = hashlib.blake2b("\0".join(sorted(names)).encode("utf-8", "replace"), digest_size=8)
+    for array in (place[np.searchsorted(used, streams.event_types)], streams.event_times, streams.offsets):
+        digest.update(np.ascontiguousarray(array).tobytes())
+    digest.update(np.ascontiguousarray(streams.id_keys).tobytes())
+    return digest.hexdigest()
