@@ -154,6 +154,8 @@ def check(
     fit = goodness(model, complete)
     about = {"streams": len(complete), "events": complete.num_events, "model": model.digest(), "seed": seed}
     about |= {"unfinished": True} if model.training_record.get("ended") == TIME_WAS_UP else {}
+    if isinstance(fitted, Proposal) and fitted.training_record.get("ended") == TIME_WAS_UP:
+        about["unfinished_smoother"] = True
     calibration, observed = None, None
     prices: list[float] = []
     if isinstance(fitted, Proposal):
