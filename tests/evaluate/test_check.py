@@ -117,6 +117,16 @@ def test_probabilities_too_high_at_the_top_are_not_made_up_for_by_ones_too_low_b
     assert not any(right[name].alarm or right[name].doubt for name in (RELIABILITY, TOP, TENTHS))
 
 
+def test_doubts_in_the_same_words_are_named_once_and_many_are_counted(passed):
+    doubted = [replace(f, doubt=not f.harmless, chance=1.0) for f in passed.findings]
+    verdict = give_verdict(Evidence(doubted, passed.about, passed.calibration, None, None))
+    gaps = [replace(f, doubt=f.name.startswith("gaps"), chance=1.0) for f in passed.findings if f.part == "model"]
+    once = give_verdict(Evidence(gaps, passed.about, None, None, None))
+    assert once.count("times between events are not as the model expects") == 1
+    assert "as 2 of " in once
+    assert "more in the table. That could be chance" in verdict
+
+
 def test_fewer_than_a_hundred_streams_show_no_more_than_that_no_fault_could_be_told_from_chance(passed):
     about = passed.about | {"streams": 99, "imputed_streams": 99}
     few = give_verdict(Evidence(passed.findings, about, passed.calibration, None, None))

@@ -139,9 +139,9 @@ def _doubted(evidence: Evidence) -> str:
     doubts, looks = evidence.doubts, sum(f.looks for f in evidence.findings)
     if not doubts:
         return ""
-    named = [_in_words(f) + _others(f) for f in doubts[:_MOST_NAMED]]
-    more = len(doubts) - len(named)
-    named += [f"{more} more in the table"] if more else []
+    named = list(dict.fromkeys(_in_words(f) + _others(f) for f in doubts))  # gaps of all and by type are one
+    if len(named) > _MOST_NAMED:
+        named[_MOST_NAMED:] = [f"{len(named) - _MOST_NAMED} more in the table"]
     count = sum(1 + len(f.others) for f in doubts)
     return (
         f" But there is doubt, as {count} of {looks} looks {'is' if count == 1 else 'are'} further off than a single "
