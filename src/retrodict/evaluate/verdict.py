@@ -11,12 +11,13 @@ import numpy as np
 from retrodict.evaluate import calibration as imputation
 from retrodict.evaluate import goodness, observed
 from retrodict.evaluate.calibration import Calibration
+from retrodict.evaluate.finding_words import in_words, other_types
 from retrodict.evaluate.findings import Finding
 from retrodict.evaluate.observed import Observed
 from retrodict.smc.diagnostics import FEW
 
 _FEW_STREAMS, _MANY_STREAMS, _FEW_EVENTS = 20, 100, 20
-_MOST_NAMED = 3  # doubts, and types of one
+_MOST_NAMED = 3  # doubts
 _MORE = f"check with {_FEW_STREAMS} or more complete streams that were not trained on ('retrodict check')"
 _TOO_WIDE = "Intervals are wider than they need be: times are known better than the intervals say."
 
@@ -99,18 +100,18 @@ def _two_sentences(evidence: Evidence) -> str:
     if evidence.resting_on(worst) < _FEW_STREAMS:
         return _found_on_few(evidence, worst)
     if wrong:
-        first = f"Do not trust what is imputed: {_in_words(wrong[0])}."
+        first = f"Do not trust what is imputed: {in_words(wrong[0])}."
     elif evidence.compared and not evidence.does_not_fit:
         first = (
             f"What is imputed agrees with the truth on {evidence.compared} streams like these, but do "
-            f"not trust it elsewhere: {_in_words(evidence.alarms(goodness.PART)[0])}."
+            f"not trust it elsewhere: {in_words(evidence.alarms(goodness.PART)[0])}."
         )
     elif not evidence.compared:
-        first = f"Do not trust what this model would impute: {_in_words(evidence.alarms(goodness.PART)[0])}."
+        first = f"Do not trust what this model would impute: {in_words(evidence.alarms(goodness.PART)[0])}."
     else:
         first = (
             f"Trust what is imputed with care: it agrees with the truth on {evidence.compared} streams, "
-            f"but {_in_words(evidence.alarms(goodness.PART)[0])}."
+            f"but {in_words(evidence.alarms(goodness.PART)[0])}."
         )
     return f"{first} {_cause(evidence)}"
 
@@ -120,7 +121,7 @@ def _found_on_few(evidence: Evidence, worst: Finding) -> str:
     what, cause = "the model" if worst.part == goodness.PART else "what is imputed", _cause(evidence)
     return (
         f"On {evidence.resting_on(worst)} streams, which are few to judge by, something seems wrong with {what}: "
-        f"{_in_words(worst)}. Before you act on it, {_MORE}; if the same is found there, {cause[0].lower()}{cause[1:]}"
+        f"{in_words(worst)}. Before you act on it, {_MORE}; if the same is found there, {cause[0].lower()}{cause[1:]}"
     )
 
 
@@ -139,7 +140,7 @@ def _doubted(evidence: Evidence) -> str:
     doubts, looks = evidence.doubts, sum(f.looks for f in evidence.findings)
     if not doubts:
         return ""
-    named = list(dict.fromkeys(_in_words(f) + _others(f) for f in doubts))  # gaps of all and by type are one
+    named = list(dict.fromkeys(in_words(f) + other_types(f) for f in doubts))  # gaps of all and by type are one
     if len(named) > _MOST_NAMED:
         named[_MOST_NAMED:] = [f"{len(named) - _MOST_NAMED} more in the table"]
     count = sum(1 + len(f.others) for f in doubts)
@@ -147,15 +148,6 @@ def _doubted(evidence: Evidence) -> str:
         f" But there is doubt, as {count} of {looks} looks {'is' if count == 1 else 'are'} further off than a single "
         f"one is by chance 19 times in 20: {'; '.join(named)}."
     )
-
-
-def _others(f: Finding) -> str:
-    """Further types of which the same is doubtful."""
-    if not f.others:
-        return ""
-    if len(f.others) > _MOST_NAMED:
-        return f" ({len(f.others)} others are off, too)"
-    return f" ({', '.join(repr(name) for name in f.others)} {'is' if len(f.others) == 1 else 'are'} off, too)"
 
 
 def _nothing_found(evidence: Evidence) -> str:
@@ -268,45 +260,3 @@ def _cause_of_observed(evidence: Evidence) -> str:
 def _is_too_sure(finding: Finding) -> bool:
     """A rank too often extreme, or a probability too high; all else here is too sure whenever it is wrong."""
     return finding.value > finding.expected or not finding.name.startswith((imputation.SPREAD, imputation.TENTHS))
-
-
-def _in_words(f: Finding) -> str:
-    """One finding as a clause."""
-    of = f" of type {f.of!r}" if f.of is not None else ""
-    more = f"{abs(f.value):.0%} {'more' if f.value > 0 else 'fewer'}"
-    if f.name == goodness.ENDS:
-        return f"{f.value:.0%} of the streams end exactly at an event"
-    if f.name == goodness.KNOWN_ENDS:
-        return f"{more} streams end at an event than the model expects"
-    if f.part == goodness.PART and f.name.startswith("events"):
-        return f"complete streams have {more} events{of} than the model expects"
-    if f.part == goodness.PART:
-        return "times between events are not as the model expects"
-    if f.name == observed.IMPOSSIBLE:
-        return f"{f.value:,.0f} events of incomplete streams were observed that the mechanism says are always missing"
-    if f.part == observed.PART and f.name.startswith("events"):
-        return f"incomplete streams have {more} events{of} than model and missing rates predict"
-    if f.part == observed.PART:
-        return "times between observed events are not as model and missing rates predict"
-    if f.name.startswith("expected events"):
-        return f"it expects {more} missing events{of} than were hidden"
-    if f.name == imputation.COVERAGE:
-        return f"only {f.value:.0%} of the 90 % intervals hold the true time"
-    if f.name == imputation.RELIABILITY:
-        often = "less" if f.value > 0 else "more"
-        return f"events are there {abs(f.value):.0%} {often} often than their probabilities say"
-    if f.name in (imputation.TOP, imputation.TENTHS):
-        given = "0.9 or more" if f.of is None else f.of
-        often = "less" if f.value > 0 else "more"
-        return f"events given a probability of {given} are there {abs(f.value):.0%} {often} often than that says"
-    if f.name.startswith(imputation.DISTANCE):
-        return (
-            f"it is worse than predicting nothing ({f.name.split(',')[0]}: {f.value:.2f} times as far from the truth)"
-        )
-    if f.name.startswith(imputation.SPREAD):
-        return f"numbers of missing events are {'surer' if f.value > 0 else 'less sure'} than they should be"
-    if f.name == imputation.FAMILIES:
-        return f"in {f.value:.0%} of the streams fewer than {FEW:.0f} independent guesses are left somewhere"
-    if f.name.startswith("centre"):
-        return f"numbers of missing events are {'underestimated' if f.value > 0 else 'overestimated'}"
-    return f"the model gives {f.value:.0%} of the streams no probability at all"
