@@ -11,7 +11,7 @@ import pytest
 import retrodict as rd
 from retrodict.cli import main
 from retrodict.smc.engines import ENGINES
-from tests.cli.test_commands import run
+from tests.cli.test_commands import app, run, runner
 
 
 @pytest.fixture(scope="module")
@@ -120,11 +120,25 @@ def test_a_check_that_was_asked_for_is_kept_and_impute_repeats_it(folder, tmp_pa
     assert json.loads(kept.read_text())["about"]["imputed_streams"] == 30
     arguments = ["impute", str(tmp_path / "model"), str(folder / "incomplete.parquet"), "--particles", "20", "-o"]
     verdict = json.loads(own.read_text())["verdict"]
-    repeated = f"the check on held-out.parquet (cause=0.5 hidden) said: {verdict}"
+    repeated = f"note: the check on held-out.parquet (cause=0.5 hidden) said: {verdict}"
     assert repeated in run(*arguments, str(tmp_path / "a.parquet")).output
     filtered = run(*words, "--filtering").output
     assert "model/check.json: the check" in filtered.replace("\n", "")
     assert repeated in run(*arguments, str(tmp_path / "b.parquet")).output  # each proposal has its own
+    other = run(*arguments, str(tmp_path / "c.parquet"), "-m", "cause=0.2", "--smoother", "smoother").output
+    assert "note: checked for cause=0.5, not for what goes missing here (cause=0.2): the check on held-out" in other
+    chunks = run(*arguments, str(tmp_path / "d.parquet"), "--chunk-streams", "10").output
+    assert chunks.count(verdict) == 1
+
+
+@pytest.mark.parametrize("chunked", [[], ["--chunk-streams", "10"]])
+def test_no_verdict_is_repeated_before_a_refusal(folder, tmp_path, chunked):
+    """Every guess has more events than it may."""
+    words = ["impute", str(folder / "model"), str(folder / "incomplete.parquet"), "--particles", "10", *chunked]
+    result = runner.invoke(app, [*words, "--max-events", "1", "-o", str(tmp_path / "a.parquet")])
+    assert isinstance(result.exception, rd.RunawayError)
+    assert "said:" not in result.output
+    assert "said:" in run(*words, "-o", str(tmp_path / "b.parquet")).output
 
 
 def test_a_check_that_hid_nothing_is_not_kept(folder, tmp_path):
@@ -143,13 +157,13 @@ def test_a_check_that_cannot_be_kept_is_shown_all_the_same(folder, tmp_path):
     (tmp_path / "model" / "check.json").mkdir()
     said = run("check", str(tmp_path / "model"), str(folder / "held-out.parquet")).output
     assert "the check is not kept" in said
-    assert "The model fits" in said
+    assert "No misfit of the model could be told from chance" in said
 
 
 def test_without_a_mechanism_the_model_alone_is_checked(folder, tmp_path):
     rd.load_model(folder / "model").save(tmp_path / "alone")
     output = run("check", str(tmp_path / "alone"), str(folder / "held-out.parquet")).output
-    assert "gaps, unlike the model's" in output
+    assert "gaps too short or too long" in output
     assert "intervals" not in output.split("imputed events")[0]
     with_rates = run(
         "check", str(tmp_path / "alone"), str(folder / "held-out.parquet"), "-m", "0.5", "--seconds", "0.1"

@@ -14,7 +14,7 @@ from scipy import stats
 
 import retrodict as rd
 from retrodict.datasets.synthetic import random_neural_hawkes
-from retrodict.evaluate.calibration import WIDE, rank_among
+from retrodict.evaluate.calibration import RELIABILITY, TENTHS, TOP, WIDE, rank_among
 from retrodict.evaluate.findings import Finding, mean_finding, raise_alarms, worst
 from retrodict.evaluate.goodness import goodness
 from retrodict.evaluate.verdict import Evidence, give_verdict
@@ -74,6 +74,77 @@ def test_a_model_trained_on_other_data_is_flagged(complete):
     result = rd.check(rd.Filtering(other, HALF), complete, particles=50, costs=[0.2])
     assert "model: events of a type, more than expected" in alarms(result)
     assert "The model does not fit these streams: fit it to streams like them" in result.verdict
+
+
+def test_what_the_picture_shows_outside_of_its_bars_is_an_alarm_or_named_as_a_doubt():
+    """30 streams of a model some of whose rates are off: too few for an alarm, and more than chance at one look."""
+    other = rd.Hawkes([0.4, 0.3, 0.2], [[0.3, 0.2, 0.0], [0.1, 0.2, 0.3], [0.2, 0.0, 0.1]], [1.5, 0.8, 3.0])
+    result = rd.check(other, rd.simulate(hawkes(), 30, end=10.0, seed=11))
+    assert not result.flagged
+    counts = result.to_dict()["goodness"]["counts"]
+    outside = {
+        row["type"]
+        for row in counts
+        if abs(row["true"] - row["expected"]) > max(2 * row["error"], 0.1 * row["expected"])
+    }
+    (by_type,) = (f for f in result.findings if f.name.startswith("events of a type"))
+    assert outside
+    assert by_type.judgement == "doubtful"
+    assert outside <= {by_type.of, *by_type.others}
+    assert result.verdict.startswith("No misfit of the model could be told from chance")
+    assert "But there is doubt" in result.verdict
+    assert all(repr(name) in result.verdict for name in outside)
+
+
+def judged(passed, share_at_top: float, share_below: float):
+    """Findings and verdict on 2,000 events given 0.95 and 2,000 given 0.7, of which these shares were there."""
+    rng, owner = np.random.default_rng(2), np.tile(np.arange(120), 34)[:4000]
+    given = np.tile([0.95, 0.7], 2000)
+    there = rng.random(4000) < np.tile([share_at_top, share_below], 2000)
+    owner = rng.permutation(owner)
+    found = replace(passed.calibration, probability=given, found=there, held=there, owner=owner, kind=0 * owner)
+    findings = raise_alarms(found.findings(passed.types, passed.costs))
+    return {f.name: f for f in findings}, give_verdict(Evidence(findings, passed.about, found, None, None))
+
+
+def test_probabilities_too_high_at_the_top_are_not_made_up_for_by_ones_too_low_below(passed):
+    found, verdict = judged(passed, 0.8, 0.85)
+    assert not found[RELIABILITY].alarm
+    assert found[TOP].alarm
+    assert found[TENTHS].alarm
+    assert verdict.startswith("Do not trust what is imputed: events given a probability of ")
+    right, _ = judged(passed, 0.95, 0.7)
+    assert not any(right[name].alarm or right[name].doubt for name in (RELIABILITY, TOP, TENTHS))
+
+
+def test_doubts_in_the_same_words_are_named_once_and_many_are_counted(passed):
+    doubted = [replace(f, doubt=not f.harmless, chance=1.0) for f in passed.findings]
+    verdict = give_verdict(Evidence(doubted, passed.about, passed.calibration, None, None))
+    gaps = [replace(f, doubt=f.name.startswith("gaps"), chance=1.0) for f in passed.findings if f.part == "model"]
+    once = give_verdict(Evidence(gaps, passed.about, None, None, None))
+    assert once.count("times between events are not as the model expects") == 1
+    assert "as 2 of " in once
+    assert "more in the table. That could be chance" in verdict
+
+
+def test_fewer_than_a_hundred_streams_show_no_more_than_that_no_fault_could_be_told_from_chance(passed):
+    about = passed.about | {"streams": 99, "imputed_streams": 99}
+    few = give_verdict(Evidence(passed.findings, about, passed.calibration, None, None))
+    assert few.startswith("No fault could be told from chance in 99 streams: ")
+    assert "as far as 99 streams can show" in few
+
+
+def test_a_training_that_was_stopped_is_mentioned_in_every_verdict(passed):
+    """With and without alarms, of a model and of a smoother, and never twice of the same."""
+
+    def said(findings, **about) -> str:
+        return give_verdict(Evidence(findings, passed.about | about, passed.calibration, None, None))
+
+    for about, which in (("unfinished", "the model"), ("unfinished_smoother", "the smoother")):
+        assert f"Training of {which} was stopped by a limit of time" in said(passed.findings, **{about: True})
+    alarmed = [replace(f, alarm=f.name.startswith("gaps,")) for f in passed.findings]
+    assert said(alarmed, unfinished=True).count("stopped by a limit of time") == 1
+    assert "stopped" not in said(passed.findings)
 
 
 def test_a_model_whose_training_was_cut_short_is_to_be_trained_on(complete):
@@ -265,9 +336,9 @@ def test_ranks_among_independent_draws_are_uniform_whatever_the_ties():
     ("value", "side", "alarm", "said"),
     [
         (1.05, 0, False, "fine"),
-        (0.85, 0, False, "within chance"),
+        (0.85, 0, False, "may be chance"),
         (0.85, 1, False, "fine"),
-        (0.85, -1, False, "within chance"),
+        (0.85, -1, False, "may be chance"),
         (2.0, 0, True, "ALARM"),
         (float("nan"), 0, False, "too few to tell"),
     ],

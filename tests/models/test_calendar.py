@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import warnings
 
 import numpy as np
 import pandas as pd
@@ -13,6 +14,7 @@ from scipy import stats
 import retrodict as rd
 from retrodict.evaluate.goodness import goodness
 from retrodict.events.batch import make_batch
+from retrodict.events.time_axis import TimeAxis
 from retrodict.models.calendar import Calendar
 from retrodict.models.calendar_first import first_calendar
 from retrodict.models.calendar_fit import improve_calendar
@@ -160,6 +162,72 @@ def test_dates_without_a_zone_were_taken_for_others_than_the_models_clocks():
     naive = rd.read_events(table, stream="id", time="when", type="what", start="2024-03-01", end="2024-03-02")
     with pytest.raises(rd.ModelError, match=r"by the clocks of America/New_York, and these dates have no time zone"):
         rd.impute(naive, rd.Filtering(model, rd.ByType(0.5)))
+
+
+def written_by(offset: str, month: int) -> rd.StreamSet:
+    """Twenty mornings of a month, dates written with an offset."""
+    rows = [(day, f"2024-{month:02}-{day:02}T{hour:02}:00:00{offset}") for day in range(1, 21) for hour in (8, 9, 9)]
+    frame = pd.DataFrame(rows, columns=["id", "when"]).assign(what="0")
+    frame["begin"], frame["stop"] = (
+        frame["when"].str.replace(r"T\d\d", f"T{hour}", regex=True) for hour in ("06", "22")
+    )
+    return rd.read_events(
+        frame, stream="id", time="when", type="what", start="begin", end="stop", types=["0", "1", "2"]
+    )
+
+
+@pytest.mark.parametrize(
+    ("clocks", "offset", "month", "is_said"),
+    [
+        ("America/New_York", "-05:00", 7, True),
+        ("America/New_York", "-04:00", 7, False),
+        ("America/New_York", "-05:00", 1, False),
+        ("America/New_York", "Z", 7, False),
+        ("+01:00", "+02:00", 7, True),
+        ("+01:00", "+01:00", 7, False),
+        ("+01:00", "Z", 7, True),
+    ],
+)
+def test_dates_by_other_clocks_than_the_models_are_said(clocks, offset, month, is_said):
+    model = a_seasonal_model("poisson")
+    model.calendar = Calendar(3, 2, 1, unit="hour", zone=clocks).double()
+    streams, filtering = written_by(offset, month), rd.Filtering(model, rd.ByType(0.5))
+    for work in (lambda: rd.impute(streams, filtering, particles=4), lambda: rd.check(model, streams)):
+        with warnings.catch_warnings(record=True) as said:
+            warnings.simplefilter("always")
+            work()
+        assert (len([each for each in said if "these dates are by clocks of" in str(each.message)]) == 1) == is_said
+
+
+def test_a_calendar_learned_by_an_offset_says_so_and_one_by_the_place_does_not():
+    """The same dates with +01:00 in winter, read as they are and with the zone of the place."""
+    winter = written_by("+01:00", 1)
+    place = winter.with_axis(TimeAxis(winter.axis.unit, winter.axis.origin, "Europe/Berlin"))
+    for streams, zone in ((winter, "+01:00"), (place, "Europe/Berlin")):
+        with warnings.catch_warnings(record=True) as said:
+            warnings.simplefilter("always")
+            model = rd.fit(rd.Poisson, streams[:15], streams[15:], calendar=True)
+        assert model.calendar.zone == zone
+        assert any("know no summer time" in str(each.message) for each in said) == (zone == "+01:00")
+
+
+def test_the_zone_of_a_place_is_what_dates_with_offsets_are_converted_to():
+    """Winter was written with +01:00, summer with +02:00: by Berlin's clocks both are 8 in the morning."""
+    both = [("a", "2024-01-05T08:00:00+01:00"), ("b", "2024-07-05T08:00:00+02:00")]
+    model = a_seasonal_model("poisson")
+    model.calendar = Calendar(3, 2, 0, unit="hour", zone="Europe/Berlin").double()
+    model.calendar.weights.data.normal_(generator=torch.Generator().manual_seed(0))
+    factors = []
+    for row in both:
+        frame = pd.DataFrame([row], columns=["id", "when"]).assign(what="0")
+        streams = rd.read_events(
+            frame, stream="id", time="when", type="what", start=row[1][:10] + "T00:00:00" + row[1][-6:],
+            end=row[1][:10] + "T22:00:00" + row[1][-6:], unit="hour", timezone="Europe/Berlin",
+        )  # fmt: skip
+        assert streams.axis.timezone == "Europe/Berlin"
+        start = torch.as_tensor(streams.axis.since_1970 + streams.starts)
+        factors.append(model.calendar.factor(torch.as_tensor(streams.event_times - streams.starts), start))
+    torch.testing.assert_close(factors[0], factors[1])
 
 
 def dated(model: rd.Model, count: int, seed: int, length: float = 48.0) -> rd.StreamSet:

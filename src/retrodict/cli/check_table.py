@@ -24,24 +24,29 @@ _PARTS = {
 _WORDS = {  # what a name begins with: the words for it, and whether its numbers are shares
     "events of a type, more than": ("events of {of}, more than {rest}", True),
     "events, more than": ("events, more than {rest}", True),
-    "gaps, distance": ("gaps, unlike the model's", False),
-    "gaps of each type": ("gaps by type, unlike the model's", False),
+    "gaps, distance": ("gaps too short or too long", True),
+    "gaps of each type": ("gaps by type, too short or too long", True),
     goodness.ENDS: (goodness.ENDS, True),
     goodness.KNOWN_ENDS: ("ends at events, more than expected", True),
     calibration.EXCESS: (calibration.EXCESS, True),
     "expected events of a type": ("expected of {of}, more than {rest}", True),
-    "centre of the ranks, ": ("numbers too low, {rest}", False),
-    f"{calibration.SPREAD}, ": ("numbers too sure, {rest}", False),
+    "centre of the ranks, ": ("counts guessed too low, {rest}", False),
+    f"{calibration.SPREAD}, ": ("counts guessed too narrowly, {rest}", False),
     calibration.COVERAGE: ("90 % intervals that hold the time", True),
-    calibration.WIDE: ("90 % intervals, truth well inside", True),
+    calibration.WIDE: ("90 % intervals, the ends left out", True),
     calibration.RELIABILITY: ("probability, more than came true", True),
+    calibration.TOP: ("probability of 0.9+, more than true", True),
+    calibration.TENTHS: ("probability of {of}, more than true", True),
     calibration.DISTANCE: ("distance, of predicting nothing", True),
     calibration.FAMILIES: ("streams with few guesses left", True),
     "streams that the model finds": ("streams impossible to the model", True),
     "centre of the gaps": ("gaps between events, too long", False),
     "spread of the gaps": ("gaps between events, too spread", False),
 }
-_LEGEND = "± is a standard error. 'within chance': outside of what is fine, but not surely."
+_LEGEND = (
+    "± is a standard error. 'may be chance': not fine, but by chance 1 look in 20 is further off. 'doubtful': further "
+    "off than that, but of many looks one may be."
+)
 
 
 def show(result: Check, scale: float, units: str) -> None:
@@ -65,12 +70,15 @@ def show(result: Check, scale: float, units: str) -> None:
 
 
 def _sections(findings: list[Finding]) -> Iterator[tuple[str, list[Finding]]]:
-    """Alarms and remarks first, the surest at the top; then what is fine, part by part."""
+    """Alarms and remarks first, the surest at the top, and doubts; then what is fine, part by part."""
     first = sorted((f for f in findings if f.alarm or f.remark), key=lambda f: (f.remark, f.p_value))
     if first:
         yield "look at this first", first
+    doubts = [f for f in findings if f.doubt]
+    if doubts:
+        yield "in doubt", doubts
     for part, heading in _PARTS.items():
-        rest = [f for f in findings if f.part == part and f not in first]
+        rest = [f for f in findings if f.part == part and f not in first and not f.doubt]
         if rest:
             yield heading, rest
 
@@ -88,7 +96,9 @@ def _row(f: Finding) -> tuple[str, str, str, str]:
     low, high = (times * (f.expected + sign * f.tolerance) for sign in (-1, 1))
     fine = {0: f"{low:.3g} to {high:.3g}", 1: f"at most {high:.3g}", -1: f"at least {low:.3g}"}[f.side] + unit
     judged = f"[bold red]{f.judgement}[/]" if f.alarm else f.judgement
-    return escape(words.format(rest=rest, of=repr(f.of))), found, fine, judged
+    of = f.of if f.name == calibration.TENTHS else repr(f.of)
+    others = f" ({len(f.others)} more so)" if f.others else ""
+    return escape(words.format(rest=rest, of=of) + others), found, fine, judged
 
 
 def _distances(rows: list[dict[str, Any]], scale: float, units: str) -> Table:

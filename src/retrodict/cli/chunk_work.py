@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from retrodict.cli import common
-from retrodict.cli.kept_check import calibration_by, find_check, repeat_verdict
+from retrodict.cli.kept_check import calibration_by, find_check
 from retrodict.jobs.complete import is_complete, made_from
 from retrodict.jobs.folder import JobFolder
 from retrodict.jobs.identity import Input, describe_proposal, digest_of_json
@@ -63,7 +63,7 @@ def prepare(
 ) -> tuple[Work, dict[str, Any]]:
     """The work to be done, and what makes it this run and no other."""
     proposal, folder = how.proposal(plan.axis.timezone)
-    checked = repeat_verdict(proposal.model, folder, how.model)
+    checked = find_check(proposal.model, folder, how.model)
     about = {"command": common.command_line(), "file": plan.parts.file.name, "check": checked}
     about |= calibration_by(checked, proposal) if how.calibrate else {}
     proposal = how.placed(proposal)

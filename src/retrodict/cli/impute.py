@@ -15,7 +15,7 @@ from retrodict.cli.chunk_work import Choices
 from retrodict.cli.decode import Cost, Output, price_of, say_particles, write_answer
 from retrodict.cli.draws import beside, keep_decoded
 from retrodict.cli.impute_chunks import Chunking, impute_chunks, name_impossible, read_or_chunk, refuse_whole
-from retrodict.cli.kept_check import calibration_by, repeat_verdict
+from retrodict.cli.kept_check import calibration_by, find_check, repeat_verdict
 from retrodict.cli.proposal import Blind, Missing, Name, check_choice, choose_proposal
 from retrodict.cli.rates import show_sensitivity
 from retrodict.cli.report import check_page, write_page
@@ -198,7 +198,7 @@ def impute(
             "complete streams, or use 'retrodict fit-incomplete'"
         )
     known = truth_of(truth, columns, observed, proposal.model)
-    checked = repeat_verdict(proposal.model, folder, model)
+    checked = find_check(proposal.model, folder, model)
     calibration = calibration_by(checked, proposal) if calibrate else {}
     if sensitivity:
         check_odds(proposal)
@@ -208,6 +208,7 @@ def impute(
         with common.notes(), common.bar("impute", len(observed)) as done:
             posterior = run(observed, proposal, **options, progress=done)
         _judge(posterior)
+        repeat_verdict(checked, proposal)
         say_particles(posterior.num_particles, particles is not None)
         posterior.about |= {"command": common.command_line(), "file": file.name, "check": checked} | calibration
         keep_decoded(posterior, price_of(posterior, cost, columns), columns)

@@ -12,6 +12,7 @@ from retrodict import _limits
 from retrodict.cli import common
 from retrodict.cli.chunk_work import ZONE, Choices, prepare, was_made_so, workers_for
 from retrodict.cli.decode import say_cost, say_particles
+from retrodict.cli.kept_check import repeat_verdict
 from retrodict.errors import DataError, LimitError, ModelError, RetrodictError, WriteError
 from retrodict.events.atomic import remove_stale
 from retrodict.events.io.files import find_format
@@ -189,6 +190,7 @@ def impute_chunks(
             made = source.identity | {ZONE: plan.axis.timezone} | identity
             identity |= {"the format of --output": form} | ({} if draws is not None else {"--no-draws": True})
             finished = run_job(work, identity, made, price, output, common.bar, workers)
+        repeat_verdict(work.about["check"], work.proposal)
         show_notes(finished.notes, finished.chunks)
         name_impossible(finished.impossible, finished.num_impossible)
         if draws is not None:

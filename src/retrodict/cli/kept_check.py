@@ -46,12 +46,13 @@ def find_check(model: Model, *folders: Path) -> dict[str, Any] | None:
     return None
 
 
-def repeat_verdict(model: Model, *folders: Path) -> dict[str, Any] | None:
-    """Say what the check in the first of the folders that has one said, and give it."""
-    kept = find_check(model, *folders)
-    if kept is not None:
-        common.note(f"the check {_which(kept['about'])} said: {kept['verdict']}")
-    return kept
+def repeat_verdict(kept: dict[str, Any] | None, proposal: Proposal) -> None:
+    """Say what a check said, and first of all where it was about something else than what goes missing here."""
+    if kept is None:
+        return
+    here, checked = in_words(proposal.missingness), kept["about"].get("missing")
+    what = "" if checked in (None, here) else f"checked for {checked}, not for what goes missing here ({here}): "
+    common.note(f"{what}the check {_which(kept['about'])} said: {kept['verdict']}")
 
 
 def calibration_by(checked: dict[str, Any] | None, proposal: Proposal) -> dict[str, Any]:

@@ -36,6 +36,7 @@ def score(
     """
     import pandas as pd
 
+    from retrodict.models.clocks import warn_of_other_clocks
     from retrodict.models.device import find_device
     from retrodict.models.model_folder import load_model
 
@@ -43,6 +44,8 @@ def score(
     check_writable(by_stream)
     fitted = load_model(model, where)
     streams = fitted.matched(columns.read(file))
+    with common.notes():
+        warn_of_other_clocks(fitted, streams)
     if not streams.num_events:
         raise DataError("there are no events to score", file=file, remedy="give streams with at least one event")
     scores = _score(fitted, streams)

@@ -24,6 +24,7 @@ from retrodict.smc.posterior import Posterior
 
 PART = "imputation"
 COVERAGE, RELIABILITY, DISTANCE = "90 % intervals that hold the truth", "probability, more than true", "distance"
+TOP, TENTHS = "probability of 0.9 or more, more than true", "probability by tenths, more than true"
 EXCESS = "expected events, more than hidden"
 WIDE = "90 % intervals with the truth well inside"
 SPREAD, FAMILIES = "spread of the ranks", "streams with few independent guesses"
@@ -32,6 +33,7 @@ _COUNTS, _COUNTS_BY_TYPE, _RANKS, _COVERAGE, _PROBABILITY, _DISTANCE = 0.05, 0.1
 _WIDE = 0.05  # at most 95 % of the true times between the ends of their 90 % intervals, ends left out
 _FEWEST = 10.0  # events of a type, expected or hidden, for a finding about it
 _FEWEST_ALIGNED = 20.0  # imputed events for a finding about intervals and probabilities
+BINS = 10  # of probabilities
 
 
 @dataclass(frozen=True)
@@ -89,7 +91,7 @@ class Calibration:
     def findings(self, types: Sequence[str], costs: Sequence[float]) -> list[Finding]:
         """Everything that can raise an alarm or a remark; the middle cost is that of coverage and probabilities."""
         total = self.hidden[:, -1]
-        excess, imputed = self.expected - self.hidden, self.by_stream(np.ones(len(self.owner)))
+        excess = self.expected - self.hidden
         nothing = total[:, None] * np.asarray(costs)
         gain = [
             mean_finding(
@@ -114,14 +116,28 @@ class Calibration:
             mean_finding(PART, WIDE, self.inside, self.aligned, expected=INTERVAL_LEVEL, tolerance=_WIDE, side=1,
                          least=INTERVAL_LEVEL * (1 - INTERVAL_LEVEL) * self.aligned, fewest=_FEWEST_ALIGNED,
                          harmless=True),
-            mean_finding(PART, RELIABILITY, self.by_stream(self.probability - self.found), imputed,
-                         tolerance=_PROBABILITY, fewest=_FEWEST_ALIGNED,
-                         least=self.by_stream(self.probability * (1 - self.probability))),
+            self.excess_of(np.ones(len(self.owner), dtype=bool), RELIABILITY),
+            self.excess_of(self.bins == BINS - 1, TOP),
+            *worst([self.excess_of(self.bins == b, TENTHS, of=f"{b / BINS:g} to {(b + 1) / BINS:g}")
+                    for b in np.unique(self.bins) if b < BINS - 1]),
             *worst(gain),
             mean_finding(PART, FAMILIES, self.families < FEW, tolerance=0.5, side=1, least=0.01),
             mean_finding(PART, "streams that the model finds impossible", ~self.possible, tolerance=0.01, side=1,
                          least=0.01),
         ]  # fmt: skip
+
+    @property
+    def bins(self) -> NDArray[np.int64]:
+        """The bin that the probability of each imputed event lies in, [E]."""
+        return np.minimum((self.probability * BINS).astype(np.int64), BINS - 1)
+
+    def excess_of(self, chosen: NDArray[np.bool_], name: str, of: str | None = None) -> Finding:
+        """By how much the probabilities of chosen events [E] are above the share of these that was there."""
+        off, known = self.probability - self.found, self.probability * (1 - self.probability)
+        return mean_finding(
+            PART, name, self.by_stream(chosen * off), self.by_stream(chosen.astype(np.float64)),
+            tolerance=_PROBABILITY, fewest=_FEWEST_ALIGNED, least=self.by_stream(chosen * known), of=of,
+        )  # fmt: skip
 
     def coverage(self) -> Finding:
         """How many of the 90 % intervals of imputed events hold the true time."""

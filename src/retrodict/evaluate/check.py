@@ -37,6 +37,7 @@ from retrodict.missingness.base import Missingness
 from retrodict.missingness.conflicts import UNTOUCHED, misses_all
 from retrodict.missingness.words import in_words
 from retrodict.models.base import TIME_WAS_UP, Model
+from retrodict.models.clocks import warn_of_other_clocks
 from retrodict.models.poisson import Poisson
 from retrodict.proposals import Filtering
 from retrodict.proposals.base import Proposal
@@ -151,9 +152,12 @@ def check(
     if incomplete is not None and not isinstance(fitted, Proposal):
         raise ModelError("how events go missing is not known, so incomplete streams say nothing. Give a proposal.")
     warn_of(complete, skip=() if model.end_atom is None else ("ends", "same number"))
+    warn_of_other_clocks(model, complete)
     fit = goodness(model, complete)
     about = {"streams": len(complete), "events": complete.num_events, "model": model.digest(), "seed": seed}
     about |= {"unfinished": True} if model.training_record.get("ended") == TIME_WAS_UP else {}
+    if isinstance(fitted, Proposal) and fitted.training_record.get("ended") == TIME_WAS_UP:
+        about["unfinished_smoother"] = True
     calibration, observed = None, None
     prices: list[float] = []
     if isinstance(fitted, Proposal):

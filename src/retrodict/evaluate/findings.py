@@ -4,7 +4,8 @@ A model that was learned is never exactly right, and enough streams would show i
 the null hypothesis is that the deviation is within it, and the p-value is that of a deviation beyond it. Streams are
 the independent units: standard errors come from sums over streams, never from events. Holm's method bounds the
 probability of any false alarm by ``LEVEL`` over all findings of a check. What does no harm, such as intervals that are
-wider than they need be, is a remark where it would be an alarm, and is in the same bound.
+wider than they need be, is a remark where it would be an alarm, and is in the same bound. What is no alarm, and yet
+further off than is fine and than chance takes a single look 19 times in 20, is a *doubt*: the verdict names it.
 """
 
 from __future__ import annotations
@@ -17,6 +18,8 @@ from numpy.typing import ArrayLike, NDArray
 from scipy import special, stats
 
 LEVEL = 0.05
+KOLMOGOROV_95 = 1.36  # times 1 / sqrt(n): further from the true distribution n values are 1 time in 20
+_ERRORS = 2.0  # standard errors, for means the same
 
 
 @dataclass(frozen=True)
@@ -24,7 +27,8 @@ class Finding:
     """One quantity of a check: ``value`` +- ``error``, where ``expected`` +- ``tolerance`` is fine.
 
     ``side`` 1 or -1: only values above, or below, are not. ``part`` is what it speaks of: the model, the imputation, or
-    the observed streams. ``of`` names the type that deviates most, where types were looked at one by one. A
+    the observed streams. ``of`` names the type that deviates most, where ``looks`` many types were looked at one by
+    one, and ``others`` those that are doubtful, too. ``chance`` is how far off a single look is 19 times in 20. A
     ``harmless`` finding that is surely not fine is a ``remark``, any other an ``alarm``.
     """
 
@@ -40,19 +44,34 @@ class Finding:
     alarm: bool = False
     harmless: bool = False
     remark: bool = False
+    chance: float = np.inf
+    looks: int = 1
+    others: tuple[str, ...] = ()
+    doubt: bool = False
+
+    @property
+    def off(self) -> float:
+        """How far the value is on the wrong side of what is expected."""
+        off = self.value - self.expected
+        return abs(off) if self.side == 0 else self.side * off
+
+    @property
+    def is_doubtful(self) -> bool:
+        """Whether a single look like this would be neither fine nor chance."""
+        return not self.harmless and self.off > max(self.tolerance, self.chance)
 
     @property
     def judgement(self) -> str:
-        """What to think of the value, in words; "within chance" is outside of what is fine, but not surely."""
+        """What to think of the value, in words; what "may be chance" is outside of what is fine."""
         if self.alarm:
             return "ALARM"
         if self.remark:
             return "remark"
         if self.value != self.value:
             return "too few to tell"
-        off = self.value - self.expected
-        outside = (abs(off) if self.side == 0 else self.side * off) > self.tolerance
-        return "within chance" if outside else "fine"
+        if self.doubt:
+            return "doubtful"
+        return "may be chance" if self.off > self.tolerance else "fine"
 
 
 def mean_finding(
@@ -63,7 +82,7 @@ def mean_finding(
 
     ``side`` -1 or 1 asks for deviations below or above alone. ``least`` [N] is a variance of each row that is known,
     for rows that vary less by chance: a type of which nothing happened to go missing. With Σ ``per`` below ``fewest``
-    there is no alarm.
+    there is no alarm, and no doubt.
     """
     x = np.asarray(rows, dtype=np.float64)
     y = np.ones(len(x)) if per is None else np.asarray(per, dtype=np.float64)
@@ -79,7 +98,11 @@ def mean_finding(
         p_value = 1.0
     else:
         p_value = 0.0 if error == 0 else float(stats.t.sf(beyond / error, len(x) - 1)) * (2 if side == 0 else 1)
-    return Finding(part, name, float(value), expected, error, tolerance, min(p_value, 1.0), side, of, harmless=harmless)
+    chance = _ERRORS * error if y.sum() >= fewest else np.inf
+    return Finding(
+        part, name, float(value), expected, error, tolerance, min(p_value, 1.0), side, of, harmless=harmless,
+        chance=chance,
+    )  # fmt: skip
 
 
 def distance_finding(part: str, name: str, uniform: NDArray[np.float64], *, tolerance: float) -> Finding:
@@ -89,7 +112,8 @@ def distance_finding(part: str, name: str, uniform: NDArray[np.float64], *, tole
         return Finding(part, name, float("nan"), 0.0, float("nan"), tolerance, 1.0, 1)
     value = float(stats.kstest(uniform, "uniform").statistic)
     p_value = float(special.kolmogorov(max(value - tolerance, 0.0) * np.sqrt(n)))
-    return Finding(part, name, value, 0.0, 0.5 / float(np.sqrt(n)), tolerance, p_value, 1)
+    chance = KOLMOGOROV_95 / float(np.sqrt(n))
+    return Finding(part, name, value, 0.0, 0.5 / float(np.sqrt(n)), tolerance, p_value, 1, chance=chance)
 
 
 def legendre(uniform: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
@@ -103,19 +127,21 @@ def legendre(uniform: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray
 
 
 def worst(findings: Sequence[Finding]) -> list[Finding]:
-    """Of several findings of one kind (types, costs) the surest, its p-value that of the least of so many."""
+    """Of several findings of one kind (types, costs) the surest doubt, if any; the p-value that of the least of all."""
     if not findings:
         return []
-    chosen = min(findings, key=lambda f: (f.p_value, -abs(f.value - f.expected) if f.value == f.value else 0.0))
-    return [replace(chosen, p_value=min(1.0, chosen.p_value * len(findings)))]
+    chosen = min(findings, key=lambda f: (not f.is_doubtful, f.p_value, -f.off if f.value == f.value else 0.0))
+    others = tuple(f.of for f in findings if f is not chosen and f.is_doubtful and f.of is not None)
+    p_value = min(1.0, min(f.p_value for f in findings) * len(findings))
+    return [replace(chosen, p_value=p_value, looks=len(findings), others=others)]
 
 
 def raise_alarms(findings: Sequence[Finding], level: float = LEVEL) -> list[Finding]:
-    """The findings with alarms and remarks by Holm's method, at a familywise level."""
+    """The findings with alarms and remarks by Holm's method, at a familywise level, and the doubts among the others."""
     order = sorted(range(len(findings)), key=lambda i: findings[i].p_value)
-    marked = list(findings)
+    marked = [replace(f, doubt=f.is_doubtful) for f in findings]
     for done, i in enumerate(order):
         if findings[i].p_value > level / (len(order) - done):
             break
-        marked[i] = replace(findings[i], alarm=not findings[i].harmless, remark=findings[i].harmless)
+        marked[i] = replace(marked[i], alarm=not marked[i].harmless, remark=marked[i].harmless, doubt=False)
     return marked

@@ -8,13 +8,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from retrodict.evaluate.calibration import SCOPES, Calibration
+from retrodict.evaluate.calibration import BINS, RELIABILITY, SCOPES, Calibration
 from retrodict.evaluate.findings import mean_finding
 from retrodict.evaluate.goodness import Goodness
 from retrodict.evaluate.observed import Observed
 from retrodict.evaluate.scores import INTERVAL_LEVEL
-
-BINS = 10
 
 
 def summarise(
@@ -85,14 +83,11 @@ def _goodness(g: Goodness) -> dict[str, Any]:
 
 def _reliability(c: Calibration) -> list[dict[str, Any]]:
     """Imputed events by probability: mean probability, and the share that was there, with its standard error."""
-    bins = np.minimum((c.probability * BINS).astype(int), BINS - 1)
     rows = []
-    for b in np.unique(bins):
-        inside = (bins == b).astype(np.float64)
-        share = _ratio(c.by_stream(inside * c.found), c.by_stream(inside))
-        rows.append(
-            {"events": int(inside.sum()), "probability": float((inside * c.probability).sum() / inside.sum()), **share}
-        )
+    for b in np.unique(c.bins):
+        inside = c.bins == b
+        share = {"value": float(c.found[inside].mean()), "error": c.excess_of(inside, RELIABILITY).error}
+        rows.append({"events": int(inside.sum()), "probability": float(c.probability[inside].mean()), **share})
     return rows
 
 

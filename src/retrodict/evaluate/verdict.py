@@ -11,11 +11,13 @@ import numpy as np
 from retrodict.evaluate import calibration as imputation
 from retrodict.evaluate import goodness, observed
 from retrodict.evaluate.calibration import Calibration
+from retrodict.evaluate.finding_words import in_words, other_types
 from retrodict.evaluate.findings import Finding
 from retrodict.evaluate.observed import Observed
 from retrodict.smc.diagnostics import FEW
 
-_FEW_STREAMS, _FEW_EVENTS = 20, 20
+_FEW_STREAMS, _MANY_STREAMS, _FEW_EVENTS = 20, 100, 20
+_MOST_NAMED = 3  # doubts
 _MORE = f"check with {_FEW_STREAMS} or more complete streams that were not trained on ('retrodict check')"
 _TOO_WIDE = "Intervals are wider than they need be: times are known better than the intervals say."
 
@@ -36,6 +38,11 @@ class Evidence:
         return sorted(found, key=lambda f: f.p_value)
 
     @property
+    def doubts(self) -> list[Finding]:
+        """What is no alarm, and yet neither fine nor chance at a single look; the worst first."""
+        return sorted((f for f in self.findings if f.doubt), key=lambda f: -f.off / max(f.chance, 1e-300))
+
+    @property
     def is_cut(self) -> bool:
         """Whether streams end at an event."""
         return any(f.name == goodness.ENDS for f in self.alarms(goodness.PART))
@@ -48,7 +55,10 @@ class Evidence:
     @property
     def too_sure(self) -> bool:
         """Whether the truth falls outside of what is believed possible, rather than to one side of it."""
-        wide = (imputation.COVERAGE, imputation.RELIABILITY, imputation.DISTANCE, imputation.SPREAD)
+        wide = (
+            imputation.COVERAGE, imputation.RELIABILITY, imputation.TOP, imputation.TENTHS, imputation.DISTANCE,
+            imputation.SPREAD,
+        )  # fmt: skip
         return any(f.name.startswith(wide) and _is_too_sure(f) for f in self.alarms(imputation.PART))
 
     @property
@@ -74,10 +84,12 @@ class Evidence:
 
 
 def give_verdict(evidence: Evidence) -> str:
-    """Two sentences: what was found, and what to do; a third where intervals are wider than they need be."""
+    """Two sentences: what was found, and what to do; further ones where intervals are wider than they need be, and
+    where training was stopped."""
     is_wide = any(f.remark and f.name == imputation.WIDE for f in evidence.findings)
     said = is_wide and not evidence.alarms(imputation.PART)
-    return _two_sentences(evidence) + (f" {_TOO_WIDE}" if said else "")
+    verdict = _two_sentences(evidence) + (f" {_TOO_WIDE}" if said else "")
+    return verdict + _unfinished(evidence.about, "its training was stopped" in verdict)
 
 
 def _two_sentences(evidence: Evidence) -> str:
@@ -88,18 +100,18 @@ def _two_sentences(evidence: Evidence) -> str:
     if evidence.resting_on(worst) < _FEW_STREAMS:
         return _found_on_few(evidence, worst)
     if wrong:
-        first = f"Do not trust what is imputed: {_in_words(wrong[0])}."
+        first = f"Do not trust what is imputed: {in_words(wrong[0])}."
     elif evidence.compared and not evidence.does_not_fit:
         first = (
             f"What is imputed agrees with the truth on {evidence.compared} streams like these, but do "
-            f"not trust it elsewhere: {_in_words(evidence.alarms(goodness.PART)[0])}."
+            f"not trust it elsewhere: {in_words(evidence.alarms(goodness.PART)[0])}."
         )
     elif not evidence.compared:
-        first = f"Do not trust what this model would impute: {_in_words(evidence.alarms(goodness.PART)[0])}."
+        first = f"Do not trust what this model would impute: {in_words(evidence.alarms(goodness.PART)[0])}."
     else:
         first = (
             f"Trust what is imputed with care: it agrees with the truth on {evidence.compared} streams, "
-            f"but {_in_words(evidence.alarms(goodness.PART)[0])}."
+            f"but {in_words(evidence.alarms(goodness.PART)[0])}."
         )
     return f"{first} {_cause(evidence)}"
 
@@ -109,7 +121,32 @@ def _found_on_few(evidence: Evidence, worst: Finding) -> str:
     what, cause = "the model" if worst.part == goodness.PART else "what is imputed", _cause(evidence)
     return (
         f"On {evidence.resting_on(worst)} streams, which are few to judge by, something seems wrong with {what}: "
-        f"{_in_words(worst)}. Before you act on it, {_MORE}; if the same is found there, {cause[0].lower()}{cause[1:]}"
+        f"{in_words(worst)}. Before you act on it, {_MORE}; if the same is found there, {cause[0].lower()}{cause[1:]}"
+    )
+
+
+def _unfinished(about: Mapping[str, Any], model_was_named: bool) -> str:
+    """That a limit of time stopped a training, where that is not said yet."""
+    stopped = ["the model"] if about.get("unfinished") and not model_was_named else []
+    stopped += ["the smoother"] if about.get("unfinished_smoother") else []
+    if not stopped:
+        return ""
+    which = " and ".join(stopped)
+    return f" Training of {which} was stopped by a limit of time: the same fit with more --seconds goes on with it."
+
+
+def _doubted(evidence: Evidence) -> str:
+    """What is doubtful, as a sentence with a space before it; nothing where nothing is."""
+    doubts, looks = evidence.doubts, sum(f.looks for f in evidence.findings)
+    if not doubts:
+        return ""
+    named = list(dict.fromkeys(in_words(f) + other_types(f) for f in doubts))  # gaps of all and by type are one
+    if len(named) > _MOST_NAMED:
+        named[_MOST_NAMED:] = [f"{len(named) - _MOST_NAMED} more in the table"]
+    count = sum(1 + len(f.others) for f in doubts)
+    return (
+        f" But there is doubt, as {count} of {looks} looks {'is' if count == 1 else 'are'} further off than a single "
+        f"one is by chance 19 times in 20: {'; '.join(named)}."
     )
 
 
@@ -120,8 +157,11 @@ def _nothing_found(evidence: Evidence) -> str:
     tried = (
         f"{streams} streams" if streams == about["streams"] else f"the {streams} streams that time allowed to impute"
     )
+    doubts, is_sure = _doubted(evidence), streams >= _MANY_STREAMS and not evidence.doubts
     if c is None:
         first = f"The model fits: counts by type and gaps of {streams} streams are as it expects"
+        if not is_sure:
+            first = f"No misfit of the model could be told from chance by counts and gaps of {streams} streams"
         second = (
             "Whether imputed events are to be trusted is not known until a check hides some: say how events go missing."
         )
@@ -129,7 +169,7 @@ def _nothing_found(evidence: Evidence) -> str:
         first = f"Nothing is known of imputed events: none was hidden in {streams} streams"
         second = "Give more streams, or check the missing rates."
     else:
-        opening = "No fault was found in" if streams >= _FEW_STREAMS else "No fault could be told from chance in"
+        opening = "No fault was found in" if is_sure else "No fault could be told from chance in"
         predicted = "incomplete streams are as predicted, " if evidence.observed is not None else ""
         expected, true = c.expected[:, -1].sum(), c.hidden[:, -1].sum()
         error = next(f.error for f in evidence.findings if f.name == imputation.EXCESS) * true
@@ -138,13 +178,19 @@ def _nothing_found(evidence: Evidence) -> str:
         first = (
             f"{opening} {tried}: {predicted}{number} events were expected where {true:,} were hidden, and {_covered(c)}"
         )
+        limit = "" if streams >= _MANY_STREAMS else f" as far as {streams} streams can show (a hundred show more)"
         second = (
-            "Trust counts, probabilities and intervals on streams like these, and not where streams, or the way events "
-            "go missing, are different."
+            f"Trust counts, probabilities and intervals on streams like these{limit}, and not where streams, or the "
+            "way events go missing, are different."
         )
+        if doubts:
+            second = (
+                "That could be chance among so many looks: check more streams before you trust counts, probabilities "
+                "and intervals."
+            )
     if streams < _FEW_STREAMS:
         second = f"{streams} streams are few, so that smaller faults would not be seen: {_MORE}."
-    return f"{first}. {second}"
+    return f"{first}.{doubts} {second}"
 
 
 def _covered(c: Calibration) -> str:
@@ -212,43 +258,5 @@ def _cause_of_observed(evidence: Evidence) -> str:
 
 
 def _is_too_sure(finding: Finding) -> bool:
-    """A rank that is too often extreme; all else that is looked at here is too sure whenever it is wrong."""
-    return finding.value > finding.expected or not finding.name.startswith(imputation.SPREAD)
-
-
-def _in_words(f: Finding) -> str:
-    """One finding as a clause."""
-    of = f" of type {f.of!r}" if f.of is not None else ""
-    more = f"{abs(f.value):.0%} {'more' if f.value > 0 else 'fewer'}"
-    if f.name == goodness.ENDS:
-        return f"{f.value:.0%} of the streams end exactly at an event"
-    if f.name == goodness.KNOWN_ENDS:
-        return f"{more} streams end at an event than the model expects"
-    if f.part == goodness.PART and f.name.startswith("events"):
-        return f"complete streams have {more} events{of} than the model expects"
-    if f.part == goodness.PART:
-        return "times between events are not as the model expects"
-    if f.name == observed.IMPOSSIBLE:
-        return f"{f.value:,.0f} events of incomplete streams were observed that the mechanism says are always missing"
-    if f.part == observed.PART and f.name.startswith("events"):
-        return f"incomplete streams have {more} events{of} than model and missing rates predict"
-    if f.part == observed.PART:
-        return "times between observed events are not as model and missing rates predict"
-    if f.name.startswith("expected events"):
-        return f"it expects {more} missing events{of} than were hidden"
-    if f.name == imputation.COVERAGE:
-        return f"only {f.value:.0%} of the 90 % intervals hold the true time"
-    if f.name == imputation.RELIABILITY:
-        often = "less" if f.value > 0 else "more"
-        return f"events are there {abs(f.value):.0%} {often} often than their probabilities say"
-    if f.name.startswith(imputation.DISTANCE):
-        return (
-            f"it is worse than predicting nothing ({f.name.split(',')[0]}: {f.value:.2f} times as far from the truth)"
-        )
-    if f.name.startswith(imputation.SPREAD):
-        return f"numbers of missing events are {'surer' if f.value > 0 else 'less sure'} than they should be"
-    if f.name == imputation.FAMILIES:
-        return f"in {f.value:.0%} of the streams fewer than {FEW:.0f} independent guesses are left somewhere"
-    if f.name.startswith("centre"):
-        return f"numbers of missing events are {'underestimated' if f.value > 0 else 'overestimated'}"
-    return f"the model gives {f.value:.0%} of the streams no probability at all"
+    """A rank too often extreme, or a probability too high; all else here is too sure whenever it is wrong."""
+    return finding.value > finding.expected or not finding.name.startswith((imputation.SPREAD, imputation.TENTHS))

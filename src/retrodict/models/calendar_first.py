@@ -12,6 +12,7 @@ from retrodict.events.time_axis import SECONDS
 from retrodict.models.base import Model
 from retrodict.models.calendar import Calendar
 from retrodict.models.calendar_fit import improve_calendar
+from retrodict.models.clocks import warn_of_bare_offset
 from retrodict.models.covariates import DAY, Covariates
 from retrodict.models.poisson import Poisson
 
@@ -55,5 +56,6 @@ def first_calendar(
     record = {"poisson_dev_gain_per_event": top}
     if best is None:
         return None, {"calendar": record}
+    warn_of_bare_offset(best.zone)
     best = best.to(model.device, model.dtype)
     return best, {"calendar": {**best.config(), **record}}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import textwrap
+from statistics import NormalDist
 from typing import Any
 
 import numpy as np
@@ -10,6 +11,7 @@ import numpy as np
 from retrodict.report.style import BAD, GREY, OTHER, OURS, Picture, new_picture, short, tidy
 
 _MOST_TYPES = 12
+_GAPS, _COUNTS, _PROBABILITY = 0.05, 0.1, 0.05  # what a check calls fine: a bar or band reaches at least so far
 
 
 def draw_check(tables: dict[str, Any]) -> Picture:
@@ -35,12 +37,12 @@ def draw_check(tables: dict[str, Any]) -> Picture:
 
 
 def _draw_gaps(axes: Any, tables: dict[str, Any]) -> None:
-    """The distribution of rescaled gaps less the exponential one, and a band that holds it 95 times out of 100."""
+    """The distribution of rescaled gaps less the exponential one, and a band of what is fine or may be chance."""
     fit = tables["goodness"]
     levels = np.array(fit["levels"])
     off = np.array([np.nan if share is None else share for share in fit["share_below"]]) - levels
-    band = 1.36 / np.sqrt(max(fit["gaps"], 1))
-    axes.fill_between(levels, -band, band, color=GREY, alpha=0.25, lw=0, label="95 % if the model is right")
+    band = max(_GAPS, 1.36 / np.sqrt(max(fit["gaps"], 1)))
+    axes.fill_between(levels, -band, band, color=GREY, alpha=0.25, lw=0, label="fine, or chance 19 times in 20")
     axes.axhline(0, color=GREY, lw=1)
     axes.plot(levels, off, color=OURS, lw=2)
     top = max(0.06, 1.1 * float(np.nanmax(np.abs(off), initial=0.0)), 1.3 * band)
@@ -51,12 +53,13 @@ def _draw_gaps(axes: Any, tables: dict[str, Any]) -> None:
 
 
 def _draw_rows(axes: Any, rows: list[dict[str, Any]], true: str, expected: str) -> None:
-    """True and expected counts of each type, with two standard errors."""
+    """True and expected counts of each type, with two standard errors, or with what is fine where that is more."""
     shown = sorted((r for r in rows if r["type"] is not None), key=lambda r: -max(r["true"], r["expected"]))
     shown = [r for r in shown if r["true"] or r["expected"] > 0.5][:_MOST_TYPES]
     place = np.arange(len(shown))[::-1]
-    mean, error = [r["expected"] for r in shown], [2 * r["error"] for r in shown]
-    axes.errorbar(mean, place, xerr=error, fmt="o", color=OURS, capsize=3, label=f"{expected} (± 2 s.e.)")
+    mean, error = [r["expected"] for r in shown], [max(2 * r["error"], _COUNTS * r["expected"]) for r in shown]
+    label = f"{expected} (± 2 s.e., at least 10 %)"
+    axes.errorbar(mean, place, xerr=error, fmt="o", color=OURS, capsize=3, label=label)
     axes.scatter(
         [r["true"] for r in shown], place, marker="|", s=260, linewidths=2.5, color=OTHER, label=true, zorder=3,
         clip_on=False,
@@ -90,17 +93,18 @@ def _draw_observed(axes: Any, tables: dict[str, Any]) -> None:
 
 
 def _draw_ranks(axes: Any, tables: dict[str, Any]) -> None:
-    """Histograms of ranks, with a band that holds each bar 95 times out of 100."""
+    """Histograms of ranks, with a band that holds all of their bars 95 times out of 100."""
     streams, bins = max(tables["about"]["imputed_streams"], 1), len(tables["ranks"]["by type"])
-    half = 1.96 * np.sqrt((1 - 1 / bins) / bins / streams)
-    axes.axhspan(1 / bins - half, 1 / bins + half, color=GREY, alpha=0.25, lw=0)
+    errors = NormalDist().inv_cdf(1 - 0.025 / (3 * bins))  # three histograms
+    half = errors * np.sqrt((1 - 1 / bins) / bins / streams)
+    axes.axhspan(1 / bins - half, 1 / bins + half, color=GREY, alpha=0.25, lw=0, label="95 %")
     edges = np.linspace(0, 1, bins + 1)
     for name, colour, style in (("first half", OTHER, "-"), ("second half", OURS, "-"), ("by type", "black", ":")):
         axes.stairs(tables["ranks"][name], edges, color=colour, lw=2, ls=style, label=name)
     axes.set_ylim(bottom=0)
     axes.set_xlabel("rank of the true number of hidden events")
     axes.set_title("ranks among the guesses: flat if all is well", fontsize=9, loc="left")
-    _legend_under(axes, columns=3)
+    _legend_under(axes, columns=4)
 
 
 def _draw_reliability(axes: Any, tables: dict[str, Any]) -> None:
@@ -108,12 +112,13 @@ def _draw_reliability(axes: Any, tables: dict[str, Any]) -> None:
     rows = tables["reliability"]
     axes.plot([0, 1], [0, 1], color=GREY, lw=1)
     x, y = [r["probability"] for r in rows], [r["value"] for r in rows]
-    axes.errorbar(x, y, yerr=[2 * (r["error"] or 0.0) for r in rows], fmt="none", ecolor=OURS, capsize=3)
+    error = [max(2 * (r["error"] or 0.0), _PROBABILITY) for r in rows]
+    axes.errorbar(x, y, yerr=error, fmt="none", ecolor=OURS, capsize=3)
     total = max(sum(r["events"] for r in rows), 1)
     axes.scatter(x, y, s=[20 + 300 * r["events"] / total for r in rows], color=OURS, alpha=0.7, clip_on=False)
     axes.set_xlim(0, 1.04)
     axes.set_ylim(-0.02, 1.04)
-    axes.set_xlabel("probability of an imputed event")
+    axes.set_xlabel("probability of an imputed event (± 2 s.e., at least 0.05)")
     axes.set_title("share of imputed events that was there", fontsize=9, loc="left")
 
 

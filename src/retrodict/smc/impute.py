@@ -18,6 +18,7 @@ from retrodict.events.stream_set import StreamSet
 from retrodict.events.suspicion import warn_of
 from retrodict.missingness.base import Missingness
 from retrodict.missingness.conflicts import UNTOUCHED, first_conflict, misses_all
+from retrodict.models.clocks import warn_of_other_clocks
 from retrodict.models.quadrature import Integral
 from retrodict.proposals.base import Proposal
 from retrodict.random import stream_keys
@@ -96,6 +97,7 @@ def impute(
     means = Means(chosen.name, chosen.affords, rows)
     particles = settle_particles(particles, means, proposal, len(observed), longest, len(observed))
     islands = number_of_islands(islands, particles)
+    warn_of_other_clocks(model, observed)
     warn_of(observed, skip=("ends",) if model.end_atom is None else ("ends", "same number"))
     if misses_all(proposal.missingness, observed):
         warnings.warn(UNTOUCHED, DataNotice, stacklevel=2)

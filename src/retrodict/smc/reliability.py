@@ -84,5 +84,7 @@ def refuse_other(check: Mapping[str, Any], model: str, missing: str) -> None:
     if about.get("missing") != missing:
         raise ModelError(
             f"the check hid {about.get('missing') or 'nothing'}, and what is imputed is {missing}. Check with the same "
-            "mechanism (missing=, --missing), and calibrate by that."
+            "mechanism (missing=, --missing), and calibrate by that. An outage with dates of its own is that of no "
+            "check: leave the calibration out, and check with such an outage on dates of complete streams to see how "
+            "probabilities come true."
         )

@@ -1,0 +1,61 @@
+"""One finding of a check as a clause of a sentence."""
+
+from __future__ import annotations
+
+from retrodict.evaluate import calibration as imputation
+from retrodict.evaluate import goodness, observed
+from retrodict.evaluate.findings import Finding
+from retrodict.smc.diagnostics import FEW
+
+_MOST_NAMED = 3
+
+
+def other_types(f: Finding) -> str:
+    """Further types of which the same is doubtful."""
+    if not f.others:
+        return ""
+    if len(f.others) > _MOST_NAMED:
+        return f" ({len(f.others)} others are off, too)"
+    return f" ({', '.join(repr(name) for name in f.others)} {'is' if len(f.others) == 1 else 'are'} off, too)"
+
+
+def in_words(f: Finding) -> str:
+    """One finding as a clause."""
+    of = f" of type {f.of!r}" if f.of is not None else ""
+    more = f"{abs(f.value):.0%} {'more' if f.value > 0 else 'fewer'}"
+    if f.name == goodness.ENDS:
+        return f"{f.value:.0%} of the streams end exactly at an event"
+    if f.name == goodness.KNOWN_ENDS:
+        return f"{more} streams end at an event than the model expects"
+    if f.part == goodness.PART and f.name.startswith("events"):
+        return f"complete streams have {more} events{of} than the model expects"
+    if f.part == goodness.PART:
+        return "times between events are not as the model expects"
+    if f.name == observed.IMPOSSIBLE:
+        return f"{f.value:,.0f} events of incomplete streams were observed that the mechanism says are always missing"
+    if f.part == observed.PART and f.name.startswith("events"):
+        return f"incomplete streams have {more} events{of} than model and missing rates predict"
+    if f.part == observed.PART:
+        return "times between observed events are not as model and missing rates predict"
+    if f.name.startswith("expected events"):
+        return f"it expects {more} missing events{of} than were hidden"
+    if f.name == imputation.COVERAGE:
+        return f"only {f.value:.0%} of the 90 % intervals hold the true time"
+    if f.name == imputation.RELIABILITY:
+        often = "less" if f.value > 0 else "more"
+        return f"events are there {abs(f.value):.0%} {often} often than their probabilities say"
+    if f.name in (imputation.TOP, imputation.TENTHS):
+        given = "0.9 or more" if f.of is None else f.of
+        often = "less" if f.value > 0 else "more"
+        return f"events given a probability of {given} are there {abs(f.value):.0%} {often} often than that says"
+    if f.name.startswith(imputation.DISTANCE):
+        return (
+            f"it is worse than predicting nothing ({f.name.split(',')[0]}: {f.value:.2f} times as far from the truth)"
+        )
+    if f.name.startswith(imputation.SPREAD):
+        return f"numbers of missing events are {'surer' if f.value > 0 else 'less sure'} than they should be"
+    if f.name == imputation.FAMILIES:
+        return f"in {f.value:.0%} of the streams fewer than {FEW:.0f} independent guesses are left somewhere"
+    if f.name.startswith("centre"):
+        return f"numbers of missing events are {'underestimated' if f.value > 0 else 'overestimated'}"
+    return f"the model gives {f.value:.0%} of the streams no probability at all"
