@@ -208,7 +208,7 @@ def test_fit_with_a_smoother_then_impute(tmp_path):
         "distance to the truth",
         "by type, at cost 0.5",
         "recall",
-        "of the intervals hold the true time",
+        "of the 90 % intervals hold the true time",
         "p =",
     ):
         assert text in judged.output
