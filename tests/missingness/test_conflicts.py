@@ -7,8 +7,8 @@ import pytest
 
 import retrodict as rd
 from retrodict.errors import DataNotice
+from retrodict.evaluate import finding_words
 from retrodict.evaluate.observed import IMPOSSIBLE, compare_observed
-from retrodict.evaluate.verdict import _in_words
 from retrodict.events.time_axis import TimeAxis
 from retrodict.missingness.words import in_words
 
@@ -50,7 +50,7 @@ def test_check_of_incomplete_streams_counts_observed_events_that_are_always_miss
     found = compare_observed(model(), outage, streams).findings()
     alarm = next(f for f in found if f.name == IMPOSSIBLE)
     assert (alarm.value, alarm.p_value) == (30, 0)
-    assert _in_words(alarm).startswith("30 events of incomplete streams were observed")
+    assert finding_words.in_words(alarm).startswith("30 events of incomplete streams were observed")
     fine = compare_observed(model(), rd.Windows([(f"{day}T17:00", f"{day}T18:00")]), streams).findings()
     assert all(f.name != IMPOSSIBLE for f in fine)
 
