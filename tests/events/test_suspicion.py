@@ -14,6 +14,7 @@ from retrodict.datasets import flights_sample
 from retrodict.datasets.synthetic import synthetic_set
 from retrodict.events.suspicion import beyond_edges, edge_events
 from retrodict.events.time_axis import TimeAxis
+from retrodict.models import surprise
 
 MODEL = rd.Hawkes([0.4, 0.3], [[0.3, 0.4], [0.2, 0.2]], 2.0)
 STREAMS = rd.simulate(MODEL, 60, end=20.0, seed=1)
@@ -135,6 +136,16 @@ def test_a_type_that_surprises_the_model_is_named():
     other = rd.Hawkes([0.4, 0.003], [[0.3, 0.0], [0.0, 0.0]], 2.0)
     with pytest.warns(rd.SuspicionNotice, match="events of type '1' surprise the model"):
         rd.impute(STREAMS, rd.Filtering(other, rd.ByType([0.3, 0.0])), particles=10)
+
+
+def test_of_a_long_stream_the_first_events_are_looked_at(monkeypatch):
+    """Type 1, which the model takes for rare, happens in the second half alone."""
+    monkeypatch.setattr(surprise, "_MOST", 200)
+    times, model = np.arange(1.0, 401.0), rd.Poisson([1.0, 1e-4])
+    late = rd.StreamSet([rd.EventStream(times, np.repeat([0, 1], 200), end=401.0)], types=["0", "1"])
+    early = rd.StreamSet([rd.EventStream(times, np.repeat([1, 0], 200), end=401.0)], types=["0", "1"])
+    assert surprise.surprises(model, late) == []
+    assert "at 200 of them" in surprise.surprises(model, early)[0].what
 
 
 def test_a_fit_warns_of_streams_that_a_cut_has_chosen_unless_it_learns_that():
