@@ -23,6 +23,7 @@ def in_words(f: Finding) -> str:
     """One finding as a clause."""
     of = f" of type {f.of!r}" if f.of is not None else ""
     more = f"{abs(f.value):.0%} {'more' if f.value > 0 else 'fewer'}"
+    often = f"{abs(f.value):.0%} {'less' if f.value > 0 else 'more'} often"
     if f.name == goodness.ENDS:
         return f"{f.value:.0%} of the streams end exactly at an event"
     if f.name == goodness.KNOWN_ENDS:
@@ -42,12 +43,10 @@ def in_words(f: Finding) -> str:
     if f.name == imputation.COVERAGE:
         return f"only {f.value:.0%} of the 90 % intervals hold the true time"
     if f.name == imputation.RELIABILITY:
-        often = "less" if f.value > 0 else "more"
-        return f"events are there {abs(f.value):.0%} {often} often than their probabilities say"
+        return f"events are there {often} than their probabilities say"
     if f.name in (imputation.TOP, imputation.TENTHS):
         given = "0.9 or more" if f.of is None else f.of
-        often = "less" if f.value > 0 else "more"
-        return f"events given a probability of {given} are there {abs(f.value):.0%} {often} often than that says"
+        return f"events given a probability of {given} are there {often} than that says"
     if f.name.startswith(imputation.DISTANCE):
         return (
             f"it is worse than predicting nothing ({f.name.split(',')[0]}: {f.value:.2f} times as far from the truth)"
