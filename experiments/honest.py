@@ -3,6 +3,7 @@
     python -m experiments.universal train --folder reproduced --only neural-101 ... --own   the one smoother of each
     python -m experiments.honest measure --folder reproduced     impute, decode, compare; one JSON file a case
     python -m experiments.honest measure --folder reproduced --only taxi --settings deterministic rho-0.5
+    python -m experiments.honest measure --folder reproduced --alone   without what the default is compared with
     python -m experiments.honest measure --folder reproduced --only neural-101x10 --settings half --methods filtering
     python -m experiments.honest time --folder reproduced --only taxi elevator --settings deterministic rho-0.5
     python -m experiments.honest show --folder reproduced        the tables of docs/honest.md
@@ -98,8 +99,8 @@ class Task(NamedTuple):
         return f"{self.data}.{self.setting}.{self.method}"
 
 
-def measure(folder: Path, task: Task, streams: int, ideal: bool, device: str) -> str:
-    """Impute by default and as before, decode at every cost, and compare with the truth; one JSON file."""
+def measure(folder: Path, task: Task, streams: int, beside: bool, device: str) -> str:
+    """Impute by default, and, ``beside`` it, as before or ideally; decode at every cost; one JSON file."""
     torch.set_num_threads(1)
     file = folder / "honest" / f"{task.name}.json"
     if file.exists():
@@ -125,11 +126,11 @@ def measure(folder: Path, task: Task, streams: int, ideal: bool, device: str) ->
         "risk": [float(d.risk.sum()) for d in decisions],
         "warned": _coverage_where_warned(posterior, truth, decisions, costs),
     }
-    if task.data in REAL:
+    if beside and task.data in REAL:
         for particles in (50, 1000):
             old = posterior if particles == 1000 else rd.impute(observed, proposal, particles, islands=1)
             result[f"before, {particles}"] = _as_before(old.full, observed, truth, costs)
-    if ideal:
+    elif beside and "x" not in task.data and task.method == "filtering":
         many = rd.impute(observed, rd.Filtering(proposal.model, proposal.missingness), 10_000, seed=9)
         thinned = thin_set(_flat(many.full), 1000, np.full(len(observed), 0.5))
         result["ideal"] = _as_before(thinned, observed, truth, costs)
@@ -312,6 +313,7 @@ def main(arguments: list[str] | None = None) -> None:
     parser.add_argument("--methods", nargs="*", default=["filtering", "smoothing"])
     parser.add_argument("--settings", nargs="*", default=SETTINGS)
     parser.add_argument("--only", nargs="*", default=REPORTED)
+    parser.add_argument("--alone", dest="beside", action="store_false", help="without what it is compared with")
     options = parser.parse_args(arguments)
     if options.stage == "show":
         show(options.folder)
@@ -325,8 +327,7 @@ def main(arguments: list[str] | None = None) -> None:
     with ProcessPoolExecutor(options.workers, mp_context=multiprocessing.get_context("spawn")) as pool:
         jobs = []
         for task in tasks:
-            ideal = task.data not in REAL and "x" not in task.data and task.method == "filtering"
-            jobs.append(pool.submit(measure, options.folder, task, options.streams, ideal, options.device))
+            jobs.append(pool.submit(measure, options.folder, task, options.streams, options.beside, options.device))
         for job in jobs:
             print(job.result(), flush=True)
 
