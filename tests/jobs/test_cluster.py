@@ -20,7 +20,7 @@ from retrodict.jobs.work import Work
 from retrodict.smc import ray_pool
 from retrodict.smc.ray_pool import RayPool
 from tests.cli.test_long_steps import run
-from tests.jobs.ray_items import own_gpu, same, with_gpu, work
+from tests.jobs.ray_items import get_up, own_gpu, same, who, with_gpu, work
 
 MODEL = rd.Hawkes([0.5, 0.3], [[0.3, 0.2], [0.1, 0.2]], 1.5)
 OBSERVED, _ = rd.ByType(0.5).censor(rd.simulate(MODEL, 24, end=5.0, seed=0), seed=1)
@@ -163,6 +163,19 @@ def test_with_cuda_each_worker_has_a_gpu_of_its_own(tmp_path):
         ray.shutdown()
     assert {gpus for gpus, _ in found.values()} == {("0",), ("1",)}
     assert {device for _, device in found.values()} == {"cuda"}
+
+
+@pytest.mark.slow
+def test_workers_of_an_own_cluster_import_before_they_are_told_what_they_share(tmp_path):
+    ray = pytest.importorskip("ray", reason="Ray is not installed: pip install 'retrodict[ray]'")
+    ray.shutdown()
+    with RayPool("local", 2).connect() as session:
+        session.warm(get_up)
+        session.share(tmp_path, same)
+        found = {seen for _, seen in session.each(who, range(4))}
+    assert len(found) == 2
+    assert {mark for _, mark in found} == {"yes"}
+    assert not ray.is_initialized()
 
 
 def test_a_cluster_that_is_not_there_is_an_error_in_words():

@@ -178,9 +178,10 @@ def impute_chunks(
         common.note(f"{output} is complete already: nothing was to be done")
         return
     with unfinished(output, chunking) as job:
-        plan = plan_job(job, source, common.bar, common.note)
-        show_notes({f"{file}: {text}": number for text, number in plan.notices.items()}, len(plan.chunks))
         with closing(workers_for(how)) as workers:
+            workers.begin()
+            plan = plan_job(job, source, common.bar, common.note)
+            show_notes({f"{file}: {text}": number for text, number in plan.notices.items()}, len(plan.chunks))
             work, identity = prepare(plan, columns, how, form, job, workers, draws is not None)
             particles = work.options["particles"]
             say_particles(particles, how.options["particles"] != "auto")

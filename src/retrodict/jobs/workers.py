@@ -17,6 +17,10 @@ from retrodict.smc.ray_pool import RayPool, Session
 class Workers(Protocol):
     """Does a stage of chunks, in any order, and gives the entries of the manifest as they come."""
 
+    def begin(self) -> None:
+        """Start what takes a while to start, before the work is known."""
+        ...
+
     def means(self, work: Work, options: Options) -> Means:
         """What the engine is able to do where the work is done."""
         ...
@@ -32,6 +36,9 @@ class Workers(Protocol):
 
 class Here:
     """This process, one chunk after the other; engines use its threads."""
+
+    def begin(self) -> None:
+        """There is nothing to start."""
 
     def means(self, work: Work, options: Options) -> Means:
         """What it is able to do."""
@@ -52,6 +59,11 @@ class OnCluster:
     def __init__(self, pool: RayPool) -> None:
         self.pool, self.stack = pool, ExitStack()
         self.session: Session | None = None
+        self.shares = False
+
+    def begin(self) -> None:
+        """Connect; workers of a cluster of our own import what they need while the input is read."""
+        self._connected().warm(_import)
 
     def means(self, work: Work, options: Options) -> Means:
         """What this process is able to do, or, on GPUs, which it need not have, a worker."""
@@ -67,13 +79,25 @@ class OnCluster:
             yield entry
 
     def _open(self, work: Work) -> Session:
-        if self.session is None:  # one for all stages: a worker loads the model once
-            self.session = self.stack.enter_context(self.pool.open(work, _prepare))
+        session = self._connected()
+        if not self.shares:  # once for all stages: a worker loads the model once
+            session.share(work, _prepare)
+            self.shares = True
+        return session
+
+    def _connected(self) -> Session:
+        if self.session is None:
+            self.session = self.stack.enter_context(self.pool.connect())
         return self.session
 
     def close(self) -> None:
         """End the workers."""
         self.stack.close()
+
+
+def _import() -> None:
+    """What chunks are worked on with: a worker that calls this has imported this module, and with it nearly all."""
+    import retrodict.smc.decision  # noqa: F401
 
 
 def _prepare(work: Work, device: str) -> Work:

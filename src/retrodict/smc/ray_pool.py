@@ -35,14 +35,20 @@ class RayPool:
     @contextmanager
     def open(self, shared: Any, prepare: Callable[[Any, str], Any]) -> Iterator[Session]:
         """Workers that have each loaded ``prepare(shared, device)``, until the block ends."""
-        ray = _connect(self.address, self.workers)
-        session = Session(ray, self, shared, prepare)
+        with self.connect() as session:
+            session.share(shared, prepare)
+            yield session
+
+    @contextmanager
+    def connect(self) -> Iterator[Session]:
+        """Workers that are still to be told what they share, until the block ends."""
+        session = Session(_connect(self.address, self.workers), self)
         try:
             yield session
         finally:
             session.stop()
             if _OWN["started"]:
-                ray.shutdown()
+                session.ray.shutdown()
                 _OWN["started"] = False
 
 
@@ -83,16 +89,20 @@ def _connect(address: str, workers: int | None) -> Any:
 class _Worker:
     """A process of the cluster."""
 
-    def __init__(self, shared: Any) -> None:
-        self.shared = shared
+    def __init__(self) -> None:
+        self.shared: Any = None
 
-    def ready(self, prepare: Callable[[Any, str], Any], device: str, version: str) -> None:
+    def warm(self, call: Callable[[], None]) -> None:
+        """Import what the call needs."""
+        call()
+
+    def ready(self, shared: Any, prepare: Callable[[Any, str], Any], device: str, version: str) -> None:
         """Load what is shared; an error where this machine has another version."""
         if version != __version__:
             raise ModelError(
                 f"a worker has retrodict {__version__}, and the driver {version}. Install the same on all."
             )
-        self.shared = prepare(self.shared, device)
+        self.shared = prepare(shared, device)
 
     def do(self, call: Callable[[Any, Any], Any], item: Any) -> Any:
         """One item."""
@@ -100,11 +110,10 @@ class _Worker:
 
 
 class Session:
-    """Workers that have loaded what they share."""
+    """Workers, and what they share."""
 
-    def __init__(self, ray: Any, pool: RayPool, shared: Any, prepare: Callable[[Any, str], Any]) -> None:
-        self.ray, self.pool, self.prepare = ray, pool, prepare
-        self.shared = ray.put(shared)
+    def __init__(self, ray: Any, pool: RayPool) -> None:
+        self.ray, self.pool = ray, pool
         names = ("RayActorError", "WorkerCrashedError", "NodeDiedError", "OutOfMemoryError", "ObjectLostError")
         self.died = tuple(getattr(ray.exceptions, name) for name in names)  # of a worker that Ray ended for memory, too
         gpus = 1 if pool.device.startswith("cuda") else 0
@@ -114,6 +123,18 @@ class Session:
         self.starting: dict[Any, Any] = {}
         self.busy: dict[Any, tuple[Any, Any]] = {}
         self.idle: list[Any] = []
+        self.warmed: list[Any] = []
+
+    def warm(self, call: Callable[[], None]) -> None:
+        """Start the workers of a cluster of our own, which import what ``call`` needs while we do something else."""
+        if _OWN["started"]:
+            self.warmed = [self.kind.remote() for _ in range(self.most)]
+            for actor in self.warmed:
+                actor.warm.remote(call)
+
+    def share(self, shared: Any, prepare: Callable[[Any, str], Any]) -> None:
+        """What each worker is to load, as ``prepare(shared, device)``, before its first item."""
+        self.shared, self.prepare = self.ray.put(shared), prepare
 
     def each(self, call: Callable[[Any, Any], Any], items: Iterable[Any]) -> Iterator[tuple[Any, Any]]:
         """Each item with ``call(shared, item)``, in the order in which they are done."""
@@ -136,15 +157,15 @@ class Session:
 
     def stop(self) -> None:
         """End the workers."""
-        for actor in self._all():
+        for actor in [*self._all(), *self.warmed]:
             self.ray.kill(actor)
 
     def _all(self) -> list[Any]:
         return [*self.idle, *self.starting.values(), *(actor for _, actor in self.busy.values())]
 
     def _start(self) -> None:
-        actor = self.kind.remote(self.shared)  # Ray sets OMP_NUM_THREADS to its one CPU
-        self.starting[actor.ready.remote(self.prepare, self.pool.device, __version__)] = actor
+        actor = self.warmed.pop() if self.warmed else self.kind.remote()  # Ray sets OMP_NUM_THREADS to its one CPU
+        self.starting[actor.ready.remote(self.shared, self.prepare, self.pool.device, __version__)] = actor
 
     def _greet(self, future: Any) -> None:
         actor = self.starting.pop(future)
