@@ -47,11 +47,14 @@ def test_estimates_are_read_by_people():
 
 
 def test_draws_of_many_streams_are_written_in_parts(tmp_path, monkeypatch):
-    monkeypatch.setattr(store, "_STREAMS", 15)
     posterior = rd.impute(STREAMS, rd.Filtering(MODEL, rd.ByType(0.5)), 5)
+    monkeypatch.setattr(store, "_ROWS", len(posterior.to_frame()) // 3 + 1)
     posterior.save(tmp_path)
     file = pq.ParquetFile(tmp_path / "draws.parquet")
     assert file.num_row_groups == 3
+    nothing = rd.impute(STREAMS, rd.Filtering(MODEL, rd.ByType(0.0)), 5)
+    nothing.save(tmp_path / "nothing")
+    assert pq.read_table(tmp_path / "nothing" / "draws.parquet").schema.equals(file.schema_arrow)
     frame = file.read().to_pandas()
     assert frame.equals(posterior.to_frame().astype(frame.dtypes))
 

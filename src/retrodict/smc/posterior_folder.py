@@ -20,6 +20,7 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from functools import partial
+from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO
 
@@ -45,7 +46,7 @@ FORMAT, VERSION = "retrodict posterior", 2
 _ENSEMBLES = ("full", "lagged")
 _GUESSES = tuple(name + what for name in _ENSEMBLES for what in ("", "_events"))
 FILES = tuple(f"{name}.parquet" for name in ("observed", "table", "rows", *_GUESSES, "draws", "streams"))
-_STREAMS = 500  # whose draws are put into a table at once
+_ROWS = 500_000  # of draws that are put into a table at once: small enough for memory to be used again
 
 
 def save_posterior(
@@ -127,27 +128,31 @@ def _write(make: Callable[[], pa.Table], file: BinaryIO) -> None:
 
 
 def write_draws(posterior: Posterior, file: BinaryIO, progress: Callable[[int], None] | None = None) -> None:
-    """Write all draws as one Parquet table, some streams at a time: a table of all of them takes much memory."""
+    """Write all draws as one Parquet table, whole streams at a time: a table of all of them takes much memory."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
     o = posterior.observed
     ids, types = pa.array(o.ids), pa.array(o.types)
 
-    def part(first: int) -> pa.Table:
-        rows: dict[str, Any] = posterior.rows(first, first + _STREAMS)
+    before = posterior.chosen.offsets[:: posterior.num_particles]  # rows before each stream
+    edges = np.searchsorted(before, np.arange(0, before[-1] + _ROWS, _ROWS)).clip(max=len(posterior))
+    edges = np.unique(np.append(edges, len(posterior)))
+
+    def part(first: int, stop: int) -> pa.Table:
+        rows: dict[str, Any] = posterior.rows(first, stop)
         rows["stream"] = ids.take(pa.array(rows["stream"]))
         rows["type"] = pa.DictionaryArray.from_arrays(rows["type"].astype(np.int32), types)
         if o.axis.is_calendar:
             rows["time"] = pa.array(rows["time"]).cast(pa.timestamp("ns", o.axis.timezone))
         return pa.table(rows)
 
-    head = part(0)
-    with pq.ParquetWriter(file, head.schema, **_encoding(head)) as writer:
-        for first in range(0, max(len(posterior), 1), _STREAMS):
-            writer.write_table(part(first) if first else head)
+    empty = part(0, 0)
+    with pq.ParquetWriter(file, empty.schema, **_encoding(empty)) as writer:
+        for first, stop in pairwise(edges.tolist()):
+            writer.write_table(part(first, stop))
             if progress is not None:
-                progress(min(first + _STREAMS, len(posterior)))
+                progress(stop)
 
 
 def read_posterior(
