@@ -227,7 +227,7 @@ def test_after_fit_the_second_command_is_impute(for_anything, tmp_path):
 def test_a_smoother_for_anything_has_to_be_told_what_goes_missing(for_anything):
     for more in ([], ["--filtering"], ["--smoother", SMOOTHER]):
         said = impute(for_anything, *more)
-        assert "is for whatever goes missing: say what does with --missing, such as --missing pick-up=0.5" in said
+        assert "is for whatever goes missing: say what does with --missing, such as --missing cause=0.5" in said
     checked = run("check", for_anything / "model", for_anything / "complete.parquet", "--particles", 4)
     assert "half of the events are hidden, as --missing does not say which" in checked
 

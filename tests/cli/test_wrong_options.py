@@ -20,7 +20,19 @@ runner = CliRunner(env={"COLUMNS": "200", "TERM": "dumb"})
 COMMANDS = {name: load(name) for name in typer.main.get_command(app).commands}  # type: ignore[attr-defined]
 # Options that cannot be wrong: they are on or off, or any text is right.
 FREE = {
-    *("unit", "resume", "title", "tradeoff", "filtering", "sensitivity", "learn_missing", "types", "keep", "help"),
+    *(
+        "unit",
+        "resume",
+        "title",
+        "tradeoff",
+        "filtering",
+        "sensitivity",
+        "learn_missing",
+        "types",
+        "keep",
+        "in_full",
+        "help",
+    ),
     "access_log",
     "cut",
 }

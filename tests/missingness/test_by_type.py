@@ -91,6 +91,8 @@ def test_rates_have_the_shape_of_the_times():
     ("rates", "message"),
     [
         ({"pick-up": 1.5}, "missing rate of 'pick-up' is 1.5. A rate is a probability"),
+        ({"pick-up": 40}, r"give a number from 0 .* to 1 \(always missing\), such as 0.4 for 40 %\.$"),
+        ({"pick-up": 101}, r"to 1 \(always missing\)\.$"),
         ([-0.1, 0.2, 0.0], "missing rate of 0 is -0.1"),
         (float("nan"), "missing rate of 'every type' is nan"),
         ({"pick-up": "half"}, "missing rate of 'pick-up' is 'half'"),
@@ -98,6 +100,7 @@ def test_rates_have_the_shape_of_the_times():
             {"lunch": 0.5},
             "no event type 'lunch' to give a missing rate to. The types are 'pick-up', 'drop",
         ),
+        ({"pickup": 0.5}, r"'rest'\. Did you mean 'pick-up'\?"),
         ({7: 0.5}, "no event type 7"),
         ([0.5, 0.5], "2 missing rates for 3 types"),
     ],

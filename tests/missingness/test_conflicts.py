@@ -10,6 +10,7 @@ from retrodict.errors import DataNotice
 from retrodict.evaluate import finding_words
 from retrodict.evaluate.observed import IMPOSSIBLE, compare_observed
 from retrodict.events.time_axis import TimeAxis
+from retrodict.missingness.conflicts import beside_windows
 from retrodict.missingness.words import in_words
 
 AXIS = TimeAxis("hour", 0, "+02:00")
@@ -72,6 +73,44 @@ def test_windows_of_a_wrong_year_are_noted(mechanism, is_said):
         warnings.simplefilter("always")
         rd.impute(watched(), rd.Filtering(model(), mechanism), particles=20)
     assert any("no stream was watched during any window" in str(note.message) for note in notes) == is_said
+
+
+def said_beside(mechanism: rd.Missingness, streams: rd.StreamSet) -> list[str]:
+    return [str(found) for found in beside_windows(mechanism, streams)]
+
+
+def test_one_window_of_a_wrong_year_among_others_is_named():
+    streams = watched()
+    day = day_of(streams)
+    right, wrong = (f"{day}T17:00", f"{day}T18:00"), ("2015-05-26T10:00", "2015-05-26T16:00")
+    (said,) = said_beside(rd.Windows([right, wrong, ("2031-01-01", None)]) * rd.ByType(0.1), streams)
+    assert said.startswith(
+        "no stream was watched during 2 of 3 windows (the first: 2015-05-26T10:00 to 2015-05-26T16:00)"
+    )
+    assert "Remedy: correct its dates" in said
+    assert not said_beside(rd.Windows([right], by_stream={"pat999": [wrong]}), streams)
+    assert not said_beside(rd.Windows([("22:00", "23:00"), ("02:00", "03:00")], every="day"), streams)
+    with warnings.catch_warnings(record=True) as notes:
+        warnings.simplefilter("always")
+        rd.impute(streams, rd.Filtering(model(), rd.Windows([right, wrong])), particles=20)
+    assert sum("during 1 of 2 windows (2015" in str(note.message) for note in notes) == 1
+
+
+def test_streams_that_end_at_an_event_just_before_a_window_are_named():
+    """Their events are 6 hours apart; "late" ends 3 hours before the window, "early" long before it."""
+    hours = np.array([0.0, 6.0, 12.0, 18.0])
+    late, early = (
+        rd.EventStream(at, [0, 1, 1, 0], at[0], at[-1], id) for at, id in ((hours + 3, "late"), (hours, "early"))
+    )
+    watched_on = rd.EventStream(hours + 3, [0, 1, 1, 0], 3.0, 30.0, "watched on")
+    streams = rd.StreamSet([early, late, watched_on], ["visit", "vitals"])
+    outage = rd.Windows([(26.0, 30.0)], clock="axis")
+    (said,) = said_beside(outage, streams)
+    assert said.startswith("stream 'late' may have gone on into a window in which events go missing")
+    assert "Remedy: pass end= with when watching stopped" in said
+    (both,) = said_beside(rd.Windows([(23.0, 30.0)], clock="axis"), streams)
+    assert both.startswith("2 streams ('early' is the first) may have gone on")
+    assert not said_beside(rd.Windows([(26.0, 30.0)], clock="axis", inside=0.0, outside=0.1), streams)
 
 
 @pytest.mark.parametrize(

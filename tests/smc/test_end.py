@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 import warnings
 
 import numpy as np
@@ -214,3 +215,22 @@ def test_notices_follow_what_the_model_knows():
     wrong = observed.replace(ends=np.where(some, last, observed.ends))
     with pytest.warns(rd.SuspicionNotice, match="though 50% of such events go missing"):
         rd.impute(wrong, rd.Filtering(model, rd.ByType([0.5, 0.5])), 50)
+
+
+def test_an_end_without_an_event_is_told_where_most_streams_end_at_one():
+    """Where the others end at an event that was seen; not where half of the last events go missing anyway."""
+    model, missing = poisson(), rd.ByType(RHO)
+    whole = [rd.EventStream([0.41 + 0.0137 * i, END], [0, 1], end=END, id=f"s{i}") for i in range(20)]
+    open_ended = rd.EventStream([0.4117, 1.5003], [0, 1], end=END, id="open")
+    observed = rd.StreamSet([*whole, open_ended], types=["0", "1"])
+    said = "stream 'open' ends where no event was observed, .* imputed exactly at that time. Remedy: .* pass cut=True"
+    with pytest.warns(rd.SuspicionNotice, match=said):
+        posterior = rd.impute(observed, rd.Filtering(model, missing), 20)
+    assert re.search(said, posterior.about["edges"][0])
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", rd.SuspicionNotice)
+        rd.impute(observed, rd.Filtering(model, missing), 20, cut=True)
+        rd.impute(observed[:20], rd.Filtering(model, missing), 20)
+        rd.impute(observed[10:], rd.Filtering(model, rd.Windows([(0.5, 1.0)], inside=0.5)), 20)  # nothing is lost there
+        half = rd.StreamSet([whole[0], open_ended], types=["0", "1"])
+        rd.impute(half, rd.Filtering(model, missing), 20)

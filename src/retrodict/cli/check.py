@@ -16,6 +16,7 @@ from retrodict.cli.kept_check import KEPT, keep_check
 from retrodict.cli.proposal import Blind, Missing, Name, choose_proposal
 from retrodict.errors import RetrodictError, SuspicionNotice, WriteError
 from retrodict.events.atomic import check_writable
+from retrodict.events.fingerprint import fingerprint
 from retrodict.events.stream_set import StreamSet
 from retrodict.events.suspicion import refuse_unix_time
 from retrodict.missingness import Anything, ByType
@@ -52,6 +53,7 @@ def check(
     seconds: Annotated[float | None, typer.Option(help="Impute no more streams after this time.", min=0.0)] = None,
     output: Annotated[Path | None, typer.Option("--output", "-o", help="Also write everything as JSON.")] = None,
     picture: Annotated[Path | None, typer.Option(help="Also draw it: .png, .pdf or .svg.")] = None,
+    in_full: Annotated[bool, typer.Option("--full", help="Also show what is fine, comparison by comparison.")] = False,
     keep: Annotated[
         bool, typer.Option(help="Keep it with the model or smoother: 'impute' repeats it, and its page shows it.")
     ] = True,
@@ -90,6 +92,11 @@ def check(
             refuse_unix_time(read)
     fitted, folder = _load(model, missing, smoother, filtering, streams.axis.timezone)
     own = fitted.model if isinstance(fitted, Proposal) else fitted
+    if own.training_record.get("table") == fingerprint(streams):
+        common.note(
+            "the model was fitted to this very table, so that its check is too kind: check with streams that it was "
+            "not trained on"
+        )
     streams = own.matched(streams)
     scale, units = columns.units_in(streams.axis), columns.unit_of(streams.axis, own.time_unit)
     costs = None if cost is None else [each * scale for each in cost]
@@ -100,7 +107,7 @@ def check(
             progress=done, **options,
         )  # fmt: skip
     result.about["file"] = file.name
-    show(result, scale, units)
+    show(result, scale, units, in_full)
     if keep and result.calibration is not None and not result.calibration.hidden.any():
         common.note("the check is not kept, as nothing was hidden: give streams, or --missing, of which something is")
     elif keep:

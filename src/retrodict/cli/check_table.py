@@ -16,6 +16,7 @@ from retrodict.evaluate.findings import Finding
 if TYPE_CHECKING:
     from retrodict.evaluate.check import Check
 
+_FIRST = ("look at this first", "in doubt")
 _PARTS = {
     goodness.PART: "the model",
     calibration.PART: "what is imputed",
@@ -43,14 +44,42 @@ _WORDS = {  # what a name begins with: the words for it, and whether its numbers
     "centre of the gaps": ("gaps between events, too long", False),
     "spread of the gaps": ("gaps between events, too spread", False),
 }
-_LEGEND = (
-    "± is a standard error. 'may be chance': not fine, but by chance 1 look in 20 is further off. 'doubtful': further "
-    "off than that, but of many looks one may be."
-)
+_LEGEND = "± is a standard error."
+_DOUBTFUL = " 'doubtful': further off than 1 look in 20 is by chance, but of many looks one may be."
+_CHANCE = " 'may be chance': not fine, but by chance 1 look in 20 is further off."
 
 
-def show(result: Check, scale: float, units: str) -> None:
-    """Print the findings and the verdict; costs in ``units``, of which one is ``scale`` of the model's."""
+def show(result: Check, scale: float, units: str, in_full: bool = False) -> None:
+    """Print the verdict, below what it rests on; costs in ``units``, of which one is ``scale`` of the model's.
+
+    ``in_full`` also has what is fine, or off by no more than chance.
+    """
+    sections = list(_sections(result.findings))
+    shown = sections if in_full else [(heading, found) for heading, found in sections if heading in _FIRST]
+    if shown:
+        common.out.print(_findings(shown))
+        legend = _LEGEND + _DOUBTFUL * any(f.doubt for f in result.findings) + _CHANCE * in_full
+        common.out.print(legend, highlight=False, soft_wrap=True)
+    if not in_full:
+        common.out.print(_rest(sections), highlight=False, soft_wrap=True)
+    if result.calibration is not None:
+        common.out.print(_distances(result.to_dict()["distance"], scale, units))
+    common.out.print(f"[bold]{escape(result.verdict)}[/]", soft_wrap=True, highlight=False)
+
+
+def _rest(sections: list[tuple[str, list[Finding]]]) -> str:
+    """How much was looked at without being shown."""
+    rest = [f for heading, found in sections if heading not in _FIRST for f in found]
+    fine = sum(f.judgement == "fine" for f in rest)
+    said = [
+        f"{fine} fine" if fine else "",
+        f"{len(rest) - fine} off by no more than chance" if fine < len(rest) else "",
+    ]
+    further = "further " if len(rest) < sum(len(found) for _, found in sections) else ""
+    return f"{len(rest)} {further}comparisons: {', '.join(filter(None, said))} (--full shows them)"
+
+
+def _findings(sections: list[tuple[str, list[Finding]]]) -> Table:
     table = Table(
         title="what was checked", title_justify="left", box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0)
     )
@@ -58,25 +87,21 @@ def show(result: Check, scale: float, units: str) -> None:
     for heading in ("found", "fine is"):
         table.add_column(heading, justify="right", no_wrap=True)
     table.add_column("judgement", overflow="fold")
-    for heading, findings in _sections(result.findings):
+    for heading, findings in sections:
         table.add_row(f"[bold]{heading}[/]")
         for finding in findings:
             table.add_row(*_row(finding))
-    common.out.print(table)
-    common.out.print(_LEGEND, highlight=False)
-    if result.calibration is not None:
-        common.out.print(_distances(result.to_dict()["distance"], scale, units))
-    common.out.print(f"[bold]{escape(result.verdict)}[/]", soft_wrap=True, highlight=False)
+    return table
 
 
 def _sections(findings: list[Finding]) -> Iterator[tuple[str, list[Finding]]]:
     """Alarms and remarks first, the surest at the top, and doubts; then what is fine, part by part."""
     first = sorted((f for f in findings if f.alarm or f.remark), key=lambda f: (f.remark, f.p_value))
     if first:
-        yield "look at this first", first
+        yield _FIRST[0], first
     doubts = [f for f in findings if f.doubt]
     if doubts:
-        yield "in doubt", doubts
+        yield _FIRST[1], doubts
     for part, heading in _PARTS.items():
         rest = [f for f in findings if f.part == part and f not in first and not f.doubt]
         if rest:

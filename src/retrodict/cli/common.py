@@ -5,7 +5,6 @@ from __future__ import annotations
 import functools
 import inspect
 import math
-import re
 import shlex
 import sys
 import time
@@ -20,7 +19,9 @@ from rich.console import Console
 from rich.markup import escape
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
+from retrodict._options import in_options
 from retrodict._sparing import Sparing
+from retrodict.cli.model_argument import check_arguments
 from retrodict.errors import DataError, DataNotice, EngineNotice, ModelError, SuspicionNotice
 
 if TYPE_CHECKING:
@@ -157,25 +158,6 @@ def _codes(given: Sequence[str] | None) -> int | dict[str, str] | None:
     return pairs
 
 
-# Advice that no command can follow, up to the end of its clause.
-_PYTHON_ONLY = re.compile(
-    r"(?:[,;]| \()? ?(?:or )?(?:stream=False|(?:pass |add it to )(?:both )?(?:types|format)=)[^.;)]*\)?"
-)
-
-
-def in_options(text: str) -> str:
-    """A message that speaks of Python arguments, in the words of the command line."""
-    text = text.replace("resume=False", "--restart").replace("source=", "--from").replace("num_events=", "--events")
-    text = re.sub(r"give epochs=(\d+) and the same directory to go on", r"--epochs \1 would go on from here", text)
-    text = _PYTHON_ONLY.sub("", text)
-    text = re.sub(r"raise the limit: limits\((\w+)=(\d+)\)", r"raise the limit: retrodict --limit \1=\2 ...", text)
-    words = "max_events|batch_size|learning_rate|learn_from|num_events"
-    text = re.sub(rf"(?<!-)\b({words})\b", lambda name: "--" + name[0].replace("_", "-"), text)
-    names = "stream|time|type|start|end|unit|timezone|codes|lifecycle|dev|engine|device|cost|learn-from"
-    text = re.sub(rf"(?:--|\b)({names})=['\"]?([\w+-](?:[\w/:+.-]*[\w/:+-])?)['\"]?", r"--\1 \2", text)
-    return re.sub(rf"(?:--|\b)({names})=(\"\.\.\.\")?", r"--\1", text)
-
-
 def read_limit(text: str) -> tuple[str, float]:
     """A limit as it is typed, NAME=NUMBER."""
     name, _, number = text.partition("=")
@@ -197,6 +179,7 @@ def as_command(function: Callable[..., None]) -> Callable[..., None]:
         if isinstance(p.annotation, type) and issubclass(p.annotation, Options)
     }
     parameters = [p for p in signature.parameters.values() if p.name not in groups]
+    takes_model = any(p.annotation is Folder for p in parameters)
     for group in groups.values():
         for name, (option, default) in group.OPTIONS.items():
             parameters.append(
@@ -208,6 +191,8 @@ def as_command(function: Callable[..., None]) -> Callable[..., None]:
         for argument, group in groups.items():
             options[argument] = group({name: options.pop(name) for name in group.OPTIONS})
         with when_interrupted(lambda: "files that were not finished are as they were: run the same command again"):
+            if takes_model:
+                check_arguments(function.__name__.replace("_", "-"), options["model"], options.get("file"))
             function(**options)
 
     run.__signature__ = signature.replace(parameters=parameters)  # type: ignore[attr-defined]

@@ -90,6 +90,6 @@ def write_answer(posterior: Posterior, cost: float | None, columns: common.Colum
     if expected >= _SOME and decoded.num_events < expected / 2:
         common.note(
             f"few of the {expected:,.0f} expected events are imputed, as the times of the others are hardly known: a "
-            "higher cost (--cost, or the slider of the page) imputes more, and 'retrodict ask' tells their number"
+            "higher cost (--cost, or the slider of the page) may impute more, and 'retrodict ask' tells their number"
         )
     return price

@@ -47,12 +47,15 @@ def find_check(model: Model, *folders: Path) -> dict[str, Any] | None:
 
 
 def repeat_verdict(kept: dict[str, Any] | None, proposal: Proposal) -> None:
-    """Say what a check said, and first of all where it was about something else than what goes missing here."""
+    """Say the first sentence of a check, and where it was about something else than what goes missing here."""
     if kept is None:
         return
-    here, checked = in_words(proposal.missingness), kept["about"].get("missing")
-    what = "" if checked in (None, here) else f"checked for {checked}, not for what goes missing here ({here}): "
-    common.note(f"{what}the check {_which(kept['about'])} said: {kept['verdict']}")
+    checked = kept["about"].get("missing")
+    is_other = checked not in (None, in_words(proposal.missingness))
+    said = "was not about what goes missing here. It said" if is_other else "said"
+    first, more, _ = kept["verdict"].partition(". ")
+    more = more and ". ('retrodict check' says more)"
+    common.note(f"the check {_which(kept['about'])} {said}: {first}{more}")
 
 
 def calibration_by(checked: dict[str, Any] | None, proposal: Proposal) -> dict[str, Any]:

@@ -11,7 +11,7 @@ import typer
 from retrodict.cli import common
 from retrodict.errors import ModelError
 from retrodict.missingness.base import Missingness
-from retrodict.missingness.spec import parse_missing
+from retrodict.missingness.spec import example, parse_missing
 from retrodict.missingness.words import in_words
 from retrodict.models.base import Model
 from retrodict.models.model_folder import load_model
@@ -37,13 +37,13 @@ def choose_proposal(
     if filtering and wanted is not None and name is None:
         return _filter(model, wanted, "as --filtering asks"), folder
     smoothers = smoothers_of(folder, model)
-    kept = _named(smoothers, name, folder) if name is not None else _fitting(smoothers, wanted, folder)
+    kept = _named(smoothers, name, folder) if name is not None else _fitting(smoothers, wanted, folder, model)
     if kept is None:
         assert wanted is not None
         return _filter(model, wanted, _why_none(smoothers, wanted, folder)), folder
     assert kept.missing is not None
     if kept.is_for_any and wanted is None:
-        raise ModelError(_say_what(kept))
+        raise ModelError(_say_what(kept, model))
     if filtering:
         return _filter(model, wanted or kept.missing, "as --filtering asks"), folder
     reason = f"trained for {in_words(kept.missing)}"
@@ -64,7 +64,7 @@ def check_choice(folder: Path, missing: Sequence[str] | None, name: str | None) 
     if name is not None:
         _named(smoothers, name, folder)
     elif not missing:
-        _fitting(smoothers, None, folder)
+        _fitting(smoothers, None, folder, model)
 
 
 def _filter(model: Model, missing: Missingness, why: str) -> Proposal:
@@ -87,7 +87,9 @@ def _named(smoothers: Sequence[KeptSmoother], name: str, folder: Path) -> KeptSm
     return found
 
 
-def _fitting(smoothers: Sequence[KeptSmoother], wanted: Missingness | None, folder: Path) -> KeptSmoother | None:
+def _fitting(
+    smoothers: Sequence[KeptSmoother], wanted: Missingness | None, folder: Path, model: Model
+) -> KeptSmoother | None:
     """The one smoother that is for the mechanism, or the only one there is, or one for any; None if there is none."""
     good = [kept for kept in smoothers if kept.problem is None]
     fits = [kept for kept in good if not kept.is_for_any and (wanted is None or kept.is_for(wanted))]
@@ -103,14 +105,14 @@ def _fitting(smoothers: Sequence[KeptSmoother], wanted: Missingness | None, fold
         raise ModelError(f"no smoother in {folder} can be used. {reasons.rstrip('.')}. {remedy}")
     raise ModelError(
         f"{folder} has no smoother, so it is not known which events go missing. Give --missing, such as "
-        "--missing pick-up=0.5, or train one with 'retrodict smoother'."
+        f"--missing {example(type_names(model))}, or train one with 'retrodict smoother'."
     )
 
 
-def _say_what(kept: KeptSmoother) -> str:
+def _say_what(kept: KeptSmoother, model: Model) -> str:
     return (
         f"the smoother in {kept.path} is for whatever goes missing: say what does with --missing, such as --missing "
-        "pick-up=0.5."
+        f"{example(type_names(model))}."
     )
 
 

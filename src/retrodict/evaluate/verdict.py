@@ -135,49 +135,43 @@ def _unfinished(about: Mapping[str, Any], model_was_named: bool) -> str:
     return f" Training of {which} was stopped by a limit of time: the same fit with more --seconds goes on with it."
 
 
-def _doubted(evidence: Evidence) -> str:
-    """What is doubtful, as a sentence with a space before it; nothing where nothing is."""
+def _doubted(evidence: Evidence, tried: str) -> str:
+    """What is doubtful, as two sentences; nothing where nothing is."""
     doubts, looks = evidence.doubts, sum(f.looks for f in evidence.findings)
     if not doubts:
         return ""
     named = list(dict.fromkeys(in_words(f) + other_types(f) for f in doubts))  # gaps of all and by type are one
     if len(named) > _MOST_NAMED:
-        named[_MOST_NAMED:] = [f"{len(named) - _MOST_NAMED} more in the table"]
+        named[_MOST_NAMED:] = [f"and {len(named) - _MOST_NAMED} more"]
     count = sum(1 + len(f.others) for f in doubts)
     return (
-        f" But there is doubt, as {count} of {looks} looks {'is' if count == 1 else 'are'} further off than a single "
-        f"one is by chance 19 times in 20: {'; '.join(named)}."
+        f"In doubt: {count} of {looks} looks at {tried} {'is' if count == 1 else 'are'} further off than a single one "
+        f"is by chance 19 times in 20. Furthest off: {'; '.join(named)}. "
     )
 
 
 def _nothing_found(evidence: Evidence) -> str:
-    """What no alarm means: all is well, as far as so many streams can show."""
+    """What no alarm means: all is well, as far as so many streams can show; or that there is doubt."""
     about, c = evidence.about, evidence.calibration
     streams = about["streams"] if c is None else about["imputed_streams"]
     tried = (
         f"{streams} streams" if streams == about["streams"] else f"the {streams} streams that time allowed to impute"
     )
-    doubts, is_sure = _doubted(evidence), streams >= _MANY_STREAMS and not evidence.doubts
+    doubts = _doubted(evidence, tried)
+    is_sure = streams >= _MANY_STREAMS and not doubts
     if c is None:
-        first = f"The model fits: counts by type and gaps of {streams} streams are as it expects"
+        first = f"The model fits: counts by type and gaps of {streams} streams are as it expects. "
         if not is_sure:
-            first = f"No misfit of the model could be told from chance by counts and gaps of {streams} streams"
+            first = f"No misfit of the model could be told from chance by counts and gaps of {streams} streams. "
         second = (
             "Whether imputed events are to be trusted is not known until a check hides some: say how events go missing."
         )
     elif not c.hidden.any():
-        first = f"Nothing is known of imputed events: none was hidden in {streams} streams"
+        first = f"Nothing is known of imputed events: none was hidden in {streams} streams. "
         second = "Give more streams, or check the missing rates."
     else:
-        opening = "No fault was found in" if is_sure else "No fault could be told from chance in"
-        predicted = "incomplete streams are as predicted, " if evidence.observed is not None else ""
-        expected, true = c.expected[:, -1].sum(), c.hidden[:, -1].sum()
-        error = next(f.error for f in evidence.findings if f.name == imputation.EXCESS) * true
-        digits = 1 if error < 1 else 0  # so that a small error is not told as none
-        number = f"{expected:,.{digits}f} ± {error:,.{digits}f}" if error == error else f"{expected:,.0f}"
-        first = (
-            f"{opening} {tried}: {predicted}{number} events were expected where {true:,} were hidden, and {_covered(c)}"
-        )
+        opening = f"No fault {'was found' if is_sure else 'could be told from chance'} in {tried}: "
+        first = ("On the whole, " if doubts else opening) + _on_the_whole(evidence, c)
         limit = "" if streams >= _MANY_STREAMS else f" as far as {streams} streams can show (a hundred show more)"
         second = (
             f"Trust counts, probabilities and intervals on streams like these{limit}, and not where streams, or the "
@@ -185,12 +179,22 @@ def _nothing_found(evidence: Evidence) -> str:
         )
         if doubts:
             second = (
-                "That could be chance among so many looks: check more streams before you trust counts, probabilities "
-                "and intervals."
+                "That may be chance among so many looks: check more streams before you trust counts, probabilities and "
+                "intervals."
             )
     if streams < _FEW_STREAMS:
         second = f"{streams} streams are few, so that smaller faults would not be seen: {_MORE}."
-    return f"{first}.{doubts} {second}"
+    return f"{doubts}{'' if doubts and c is None else first}{second}"
+
+
+def _on_the_whole(evidence: Evidence, c: Calibration) -> str:
+    """How many events were expected and hidden, and how many intervals hold, as the end of a sentence."""
+    predicted = "incomplete streams are as predicted, " if evidence.observed is not None else ""
+    expected, true = c.expected[:, -1].sum(), c.hidden[:, -1].sum()
+    error = next(f.error for f in evidence.findings if f.name == imputation.EXCESS) * true
+    digits = 1 if error < 1 else 0  # so that a small error is not told as none
+    number = f"{expected:,.{digits}f} ± {error:,.{digits}f}" if error == error else f"{expected:,.0f}"
+    return f"{predicted}{number} events were expected where {true:,} were hidden, and {_covered(c)}. "
 
 
 def _covered(c: Calibration) -> str:

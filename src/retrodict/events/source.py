@@ -40,6 +40,8 @@ class Source:
     when: NDArray[np.float64] | None = None  # [R] on ``axis``, NaN for none: set where dated rows are no events
     of_streams: frozenset[str] | None = None  # of ``extras``, those that are properties of streams; None: not settled
     style: Any = None  # how times (of lines: types) are written, where these rows are but a part of the source
+    file: object | None = None  # where it was read, for messages
+    numbers: Rows | None = None  # [R], the rows' own for messages, where these are some of the rows of a larger table
 
     @property
     def by_stream(self) -> bool:
@@ -50,6 +52,13 @@ class Source:
     def columns_of_streams(self) -> frozenset[str]:
         """The columns of the table that are properties of streams."""
         return frozenset(self.extras[name] for name in self.of_streams or () if name in self.extras)
+
+    def row_of(self, event: int) -> int | None:
+        """The row of an event of the stream set as a user counts it; None where there is one record a stream."""
+        row = int(self.rows[event])
+        if self.by_stream or row < 0:
+            return None
+        return row + 1 if self.numbers is None else int(self.numbers[row])
 
     def take(self, events: NDArray[Any]) -> Source:
         """The source of some of the events, by position or mask."""

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, overload
 import numpy as np
 from numpy.typing import NDArray
 
+from retrodict._near import correct_type
 from retrodict.errors import DataError
 from retrodict.events.results import times_among
 from retrodict.events.source import Source
@@ -244,15 +245,21 @@ class StreamSet:
         codes = table[self.event_types] if self.num_events else self.event_types
         if (codes < 0).any():
             event = int(np.argmax(codes < 0))
-            i = int(np.searchsorted(self.offsets, event, side="right")) - 1
             name = self.types[self.event_types[event]]
-            raise DataError(
-                f"unknown type {name!r}; known types are {describe_types(types)}",
-                stream=self.ids[i],
-                row=event - int(self.offsets[i]) + 1,
-                remedy="correct the type, or use a model that was trained with it",
-            )
+            problem = f"unknown type {name!r}; known types are {describe_types(types)}"
+            remedy = f"{correct_type(name, types)}, or use a model that was trained with it"
+            raise self._error_at(event, problem, remedy)
         return self.replace(event_types=codes, types=types, source=self.source)
+
+    def _error_at(self, event: int, problem: str, remedy: str) -> DataError:
+        """An error about an event: its file and row where these are known, else which event of its stream it is."""
+        i = int(np.searchsorted(self.offsets, event, side="right")) - 1
+        nth = event - int(self.offsets[i]) + 1
+        if self.source is None or self.source.file is None:
+            return DataError(problem, stream=self.ids[i], row=nth, remedy=remedy)
+        row = self.source.row_of(event)
+        problem = problem if row is not None else f"event {nth}: {problem}"
+        return DataError(problem, file=self.source.file, stream=self.ids[i], row=row, remedy=remedy)
 
     def to_frame(self, library: str = "pandas") -> pd.DataFrame:
         """A long table with columns stream, time, type, start, end and the extra columns.

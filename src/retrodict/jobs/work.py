@@ -24,6 +24,7 @@ from retrodict.jobs.folder import JobFolder, digest_of
 from retrodict.jobs.plan import Plan
 from retrodict.jobs.pooled import Pooled, keep_numbers, load_own
 from retrodict.jobs.spread import ROW
+from retrodict.missingness.conflicts import IDLE
 from retrodict.proposals.base import Proposal
 from retrodict.smc.diagnostics import complaints
 from retrodict.smc.impute import impute
@@ -66,6 +67,7 @@ class Work:
         with warnings.catch_warnings(record=True) as caught:
             for kind in (DataNotice, EngineNotice, SuspicionNotice):
                 warnings.simplefilter("always", kind)
+            warnings.filterwarnings("ignore", IDLE)  # a window may be for streams of other chunks
             observed = self.plan.read(number)
             posterior = impute(observed, self.proposal, **self.options)
         posterior.about |= dict(self.about)

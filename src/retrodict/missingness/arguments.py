@@ -11,6 +11,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from retrodict._near import did_you_mean
 from retrodict.errors import ModelError, show
 from retrodict.events.stream_set import describe_types
 
@@ -30,7 +31,8 @@ def positions(name: str | int, types: Sequence[str], what: str = "to give a miss
         return [types.index(str(name))]
     found = [k for k, known in enumerate(types) if isinstance(name, str) and fnmatchcase(known, name)]
     if not found:
-        raise ModelError(f"no event type {name!r} {what}. The types are {describe_types(types, 20)}.")
+        near = did_you_mean(name, types)
+        raise ModelError(f"no event type {name!r} {what}. The types are {describe_types(types, 20)}.{near}")
     return found
 
 
@@ -67,8 +69,10 @@ def names_in(types: Any) -> list[str | int] | None:
 def check_probability(rate: Any, what: str) -> float:
     """The rate as a number, or an error that names ``what``."""
     if not (_is_number(rate) and 0 <= rate <= 1):
+        as_percent = f", such as {rate / 100:g} for {rate:g} %" if _is_number(rate) and 1 < rate <= 100 else ""
         raise ModelError(
-            f"{what} is {rate!r}. A rate is a probability: give a number from 0 (never missing) to 1 (always missing)."
+            f"{what} is {rate!r}. A rate is a probability: give a number from 0 (never missing) to 1 (always missing)"
+            f"{as_percent}."
         )
     return float(rate)
 

@@ -1,18 +1,23 @@
-"""Where a mechanism and streams contradict each other: observed events that are always missing, windows beside them."""
+"""Where a mechanism and streams contradict each other: observed events that are always missing, windows beside them,
+streams that end where a window begins."""
 
 from __future__ import annotations
+
+from collections.abc import Iterator
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from retrodict.events.batch import iterate_batches
+from retrodict.events.batch import batches_by_length, iterate_batches, make_batch
 from retrodict.events.stream_set import StreamSet
+from retrodict.events.suspicion import Suspicion, edge_events
 from retrodict.missingness.base import Context, Either, Missingness
 from retrodict.missingness.windows import Windows
 from retrodict.missingness.zones import moment
 
 UNTOUCHED = "no stream was watched during any window of the mechanism"
+IDLE = "no stream was watched during"
 
 
 def always_missing(mechanism: Missingness, observed: StreamSet) -> NDArray[np.bool_]:
@@ -40,6 +45,50 @@ def misses_all(mechanism: Missingness, streams: StreamSet) -> bool:
     """Whether the mechanism has windows, and no stream was watched during any of them."""
     windows = [part for part in _parts(mechanism) if isinstance(part, Windows)]
     return bool(windows and len(streams)) and not any(_touches(part, streams) for part in windows)
+
+
+def beside_windows(mechanism: Missingness, streams: StreamSet) -> list[Suspicion]:
+    """Windows, by dates, during which no stream was watched, and streams that end at an event just before one."""
+    if misses_all(mechanism, streams):
+        return []
+    parts = [part for part in _parts(mechanism) if isinstance(part, Windows) and part.every is None]
+    return [found for part in parts for look in (_idle, _before) for found in look(part, streams)]
+
+
+def _idle(windows: Windows, streams: StreamSet) -> Iterator[Suspicion]:
+    opened = torch.zeros(len(windows.windows), dtype=torch.bool)
+    bound = windows.on(streams)
+    assert isinstance(bound, Windows)
+    for batch in iterate_batches(streams, 1024, dtype=torch.float64) if len(opened) else ():
+        opened |= bound.opened(Context(batch.starts, batch.ids), batch.durations)
+    idle = [pair for pair, is_open in zip(windows.windows, opened.tolist(), strict=True) if not is_open]
+    if idle:
+        low, high = ("..." if side is None else side for side in idle[0])
+        which = f"{len(idle)} of {len(opened)} windows ({'the first: ' * (len(idle) > 1)}{low} to {high})"
+        remedy = "correct its dates, unless it is for other streams"
+        yield Suspicion(IDLE, f"{IDLE} {which}: nothing can have gone missing there", remedy)
+
+
+def _before(windows: Windows, streams: StreamSet) -> Iterator[Suspicion]:
+    at_end, gaps = edge_events(streams)[1], streams.num_events - int((streams.lengths > 0).sum())
+    if not at_end.any() or gaps < 1 or windows.inside <= windows.outside:
+        return
+    bound, gap = windows.on(streams), float(streams.durations.sum()) / gaps
+    assert isinstance(bound, Windows)
+    near = np.zeros(len(streams), dtype=bool)
+    for index in batches_by_length(streams.lengths, 1024):
+        batch = make_batch(streams, index, dtype=torch.float64)
+        near[index] = bound.follow(Context(batch.starts, batch.ids), batch.durations, gap).numpy()
+    which = np.flatnonzero(near & at_end)
+    if len(which):
+        id = streams.ids[which[0]]
+        some = f"stream {id!r}" if len(which) == 1 else f"{len(which)} streams ({id!r} is the first)"
+        what = (
+            f"{some} may have gone on into a window in which "
+            "events go missing: the end was taken from the last observed event, at most a mean gap before it, and "
+            "nothing is imputed after it"
+        )
+        yield Suspicion("before a window", what, "pass end= with when watching stopped")
 
 
 def _touches(windows: Windows, streams: StreamSet) -> bool:

@@ -15,6 +15,7 @@ from __future__ import annotations
 import inspect
 import os
 import re
+import shlex
 from collections.abc import Mapping, Sequence
 from fnmatch import fnmatchcase
 from pathlib import Path
@@ -22,6 +23,7 @@ from typing import Any
 
 import yaml
 
+from retrodict._near import did_you_mean
 from retrodict.errors import DataError, ModelError, RetrodictError, show
 from retrodict.events.atomic import write_text
 from retrodict.events.plain import read_regular
@@ -32,6 +34,7 @@ from retrodict.missingness.base import Either, Missingness
 from retrodict.missingness.by_type import ByType
 
 _LONGEST, _DEEPEST = 4 << 20, 16  # bytes of a file, and how deep its values nest
+_SHORT = 40  # characters of a type in an example
 _SUFFIXES = (".yaml", ".yml")
 _NAMES = [kind for kind in MECHANISMS if kind not in ("either", "custom")]
 
@@ -165,6 +168,16 @@ def parse_missing(
     return parts[0] if len(parts) == 1 else Either(*parts)
 
 
+def example(types: Sequence[str]) -> str:
+    """A missing rate of one of these types, as a shell takes it; of every type where their names are too odd.
+
+    >>> example(["blood test", "round"])
+    "'blood test=0.5'"
+    """
+    name = next((name for name in types if name.isprintable() and 0 < len(name) <= _SHORT), None)
+    return "0.5" if name is None else shlex.quote(f"{name}=0.5")
+
+
 def _from_file(file: str, types: Sequence[str], unit: str | None, zone: str | None) -> Missingness:
     mechanism = read_missing(file)
     try:
@@ -181,13 +194,14 @@ def _by_type(specs: Sequence[str], types: Sequence[str]) -> ByType:
             rate = float(number)
         except ValueError:
             raise ModelError(
-                f"cannot understand the missing rate {spec!r}. Write NAME=RATE, such as pick-up=0.5 (not 50%), a "
+                f"cannot understand the missing rate {spec!r}. Write NAME=RATE, such as {example(types)} (not 50%), a "
                 "pattern such as 'pick-up:*=1', a single rate for every type, or a file such as missing.yaml."
             ) from None
         matches = [t for t in types if fnmatchcase(t, name)] if equals and name not in types else [name]
         if not equals:
             matches = list(types)
         if not matches:
-            raise ModelError(f"no event type matches {name!r}. The types are {describe_types(types, 20)}.")
+            near = did_you_mean(name, types)
+            raise ModelError(f"no event type matches {name!r}. The types are {describe_types(types, 20)}.{near}")
         rates.update(dict.fromkeys(matches, rate))
     return ByType(rates).bind(types)

@@ -140,6 +140,18 @@ class Windows(Scheduled):
         low, high = self._bounds(ends, context)
         return bool(((first < high) & (first + ends[..., None] >= low)).any())
 
+    def opened(self, context: Context, ends: Tensor) -> Tensor:
+        """Which windows of all streams, [J], lie in part between the start and the end of a stream, [N] each."""
+        first = on_clock(torch.zeros_like(ends), context, self.clock)[..., None]
+        low, high = self.bounds[0, : len(self.windows)].unbind(-1)
+        return ((first < high) & (first + ends[..., None] >= low)).any(0)
+
+    def follow(self, context: Context, ends: Tensor, gap: float) -> Tensor:
+        """Whether a window that does not recur is open where a stream ends, or opens at most a ``gap`` later, [N]."""
+        last = on_clock(ends, context, self.clock)[..., None]
+        low, high = self._bounds(ends, context)
+        return ((last < high) & (last + gap >= low)).any(-1)
+
     def _mask(self, like: Tensor) -> Tensor:
         if self.mask is None:
             raise ModelError("windows need a vocabulary and a unit of time: call bind(types, unit) first.")

@@ -15,6 +15,7 @@ from typing import Any, TypeVar
 from torch import Tensor
 
 from retrodict import _limits
+from retrodict._near import why_no_folder
 from retrodict.errors import LimitError, ModelError, show
 from retrodict.events.atomic import make_folder, write_text
 from retrodict.events.plain import read_json
@@ -45,10 +46,9 @@ class Saved:
     ) -> tuple[dict[str, Any], type[_T]]:
         """The description in a folder, each field checked, and which of ``kinds`` it is of."""
         file = path / self.json
-        if not file.is_file():
-            raise ModelError(
-                f"{path} is not a saved {self.name}: there is no {self.json} in it. Pass the folder that fit wrote."
-            )
+        none = why_no_folder(path, self.json)
+        if none is not None:
+            raise ModelError(none)
         try:
             about = read_json(file)
         except (OSError, ValueError) as error:

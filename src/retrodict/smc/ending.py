@@ -9,10 +9,11 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+import numpy as np
 import torch
 from torch import Tensor
 
-from retrodict.events.batch import Batch
+from retrodict.events.batch import Batch, batches_by_length, make_batch
 from retrodict.events.stream_set import StreamSet
 from retrodict.events.suspicion import Suspicion, edge_events
 from retrodict.missingness.base import Context
@@ -43,6 +44,31 @@ def endings(observed: Batch, proposal: Proposal, options: Options) -> Endings | 
     if history:  # what can go missing depends on what happened before
         possible = torch.ones_like(possible)
     return Endings(seen, ~seen.any(1) & possible & (not options.cut))
+
+
+def ends_not_observed(observed: StreamSet, proposal: Proposal, options: Options) -> list[Suspicion]:
+    """Streams without an event at their end, where most end at one: an event is imputed exactly there."""
+    at_end = edge_events(observed)[1]
+    if proposal.model.end_atom is None or options.cut or 2 * int(at_end.sum()) <= len(observed):
+        return []
+    which, model = np.flatnonzero(~at_end), proposal.model
+    some = observed[which]
+    missing = np.zeros(len(which), dtype=bool)
+    for index in batches_by_length(some.lengths, 1024):
+        found = endings(make_batch(some, index, dtype=model.dtype, device=model.device), proposal, options)
+        assert found is not None
+        missing[index] = found.missing.cpu().numpy()
+    which = which[missing]
+    if not len(which):
+        return []
+    id = observed.ids[which[0]]
+    ends = f"stream {id!r} ends" if len(which) == 1 else f"{len(which)} streams ({id!r} is the first) end"
+    what = (
+        f"{ends} where no event was observed, and this model has learned that a stream ends with an event: one is "
+        "imputed exactly at that time"
+    )
+    remedy = "where only watching stopped there, and the stream went on, pass cut=True"
+    return [Suspicion("unseen end", what, remedy)]
 
 
 def ends_of_observed(observed: StreamSet, proposal: Proposal) -> list[Suspicion]:

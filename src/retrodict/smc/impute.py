@@ -17,7 +17,7 @@ from retrodict.events.stream import EventStream
 from retrodict.events.stream_set import StreamSet
 from retrodict.events.suspicion import warn_of
 from retrodict.missingness.base import Missingness
-from retrodict.missingness.conflicts import UNTOUCHED, first_conflict, misses_all
+from retrodict.missingness.conflicts import UNTOUCHED, beside_windows, first_conflict, misses_all
 from retrodict.models.clocks import warn_of_other_clocks
 from retrodict.models.quadrature import Integral
 from retrodict.proposals.base import Proposal
@@ -25,7 +25,7 @@ from retrodict.random import stream_keys
 from retrodict.smc.afford import Means, ask_memory, settle_events, settle_particles
 from retrodict.smc.cluster import on_cluster
 from retrodict.smc.describe import describe_run
-from retrodict.smc.ending import ends_of_observed
+from retrodict.smc.ending import ends_not_observed, ends_of_observed
 from retrodict.smc.engines import choose
 from retrodict.smc.islands import number_of_islands, settle
 from retrodict.smc.options import Options
@@ -121,7 +121,10 @@ def impute(
     if not posterior.is_possible.all():
         conflict = first_conflict(proposal.missingness, observed)
         posterior.about |= {} if conflict is None else {"conflict": conflict}
-    for found in ends_of_observed(observed, proposal) + posterior.suspicions(tracing.first_draw()):
+    edges = ends_of_observed(observed, proposal) + ends_not_observed(observed, proposal, options)
+    edges += beside_windows(proposal.missingness, observed)
+    posterior.about |= {"edges": [str(found) for found in edges]} if edges else {}
+    for found in edges + posterior.suspicions(tracing.first_draw()):
         warnings.warn(str(found), SuspicionNotice, stacklevel=2)
     return posterior
 

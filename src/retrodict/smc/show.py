@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import os
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from retrodict._options import in_options
 from retrodict.errors import DataError, DataNotice, ModelError
 from retrodict.events.atomic import check_writable
 from retrodict.events.gaps import half_a_gap
@@ -139,12 +140,25 @@ def write_report(
         families=_fewest_families(posterior),
         few=FEW,
         doubts=[Doubt(*_DOUBTS[name], found[name]) for name in _DOUBTS],
-        warnings=[*complaints(posterior), *(str(one) for one in posterior.suspicions())],
+        warnings=list(_warnings(posterior, tables)),
         view=view,
         check=tables,
         facts=page_facts(posterior),
     )
     return write_page(content, path)
+
+
+def _warnings(posterior: Posterior, check: dict[str, Any] | None) -> Iterator[str]:
+    """What to know before one trusts the page; in options where a command made the posterior."""
+    about = posterior.about
+    said = in_options if "command" in about else str
+    checked, here = (check or {"about": {}})["about"].get("missing"), about.get("missing")
+    if checked is not None and here is not None and checked != here:
+        yield f"The check was made for other missing events ({checked}) than go missing here."
+    yield from complaints(posterior)
+    edges = about.get("edges")
+    yield from (said(str(text)) for text in (edges if isinstance(edges, list) else ()))
+    yield from (said(str(one)) for one in posterior.suspicions())
 
 
 def _refuse_nothing(posterior: Posterior) -> None:

@@ -98,6 +98,7 @@ def _give_all_back(
         blank=aside,
         rows=own,
         when=np.where(time.missing, np.nan, when) if len(aside) else None,
+        numbers=None,
     )
     return streams.replace(source=full)
 

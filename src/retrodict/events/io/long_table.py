@@ -116,8 +116,8 @@ def read_table(
     for name in times_among(extras) if time.calendar and "imputed" in extras else ():
         column = read_time_column(_as_arrow(table[name]), f"column {name!r}", request, places)
         if column.calendar:
-            numbers = np.where(column.missing, np.nan, axis.from_instants(column.values))
-            extras[name] = grouping.apply(numbers[events])
+            moments = np.where(column.missing, np.nan, axis.from_instants(column.values))
+            extras[name] = grouping.apply(moments[events])
     blank = np.setdiff1d(np.arange(num_rows), events, assume_unique=True)
     parts = {
         role: name if isinstance(name := getattr(roles, role), str) and name in table else None for role in RESERVED
@@ -133,6 +133,8 @@ def read_table(
         codes,
         blank,
         grouping.apply(events),
+        file=request.file,
+        numbers=numbers,
     )
     return StreamSet.trusted(
         convert(times),

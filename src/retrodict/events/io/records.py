@@ -124,7 +124,9 @@ def assemble(
     if lines is not None:
         parts, own = {**dict.fromkeys(RESERVED), **(more or {})}, {name: name for name in columns}
         order, none = grouping.apply(np.arange(len(codes))), np.zeros(0, dtype=np.int64)
-        source = Source(kind, lines, parts, frozenset(assumed), own, names, axis, tuple(ids), codes, none, order)
+        source = Source(
+            kind, lines, parts, frozenset(assumed), own, names, axis, tuple(ids), codes, none, order, file=request.file
+        )
     return StreamSet.trusted(
         grouping.apply(times),
         grouping.apply(types),

@@ -10,11 +10,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from retrodict import _limits
+from retrodict._near import correct_type
 from retrodict.events.io.request import Places, Request
 from retrodict.events.stream_set import describe_types
 
 _INTEGER = re.compile(r"0|-?[1-9][0-9]*")  # neither 007 nor 1.0
-_CORRECT = "correct the type, or add it to types="
+_ADD = "or add it to types="
 
 
 def sort_names(names: Sequence[str]) -> list[str]:
@@ -44,7 +45,12 @@ def index_labels(
     table = np.array([position.get(label, -1) for label in labels], dtype=np.int64)
     types = table[codes]
     known = describe_types(names)
-    places.refuse(types < 0, lambda i: (f"unknown type {labels[codes[i]]!r}; known types are {known}", _CORRECT))
+
+    def explain(i: int) -> tuple[str, str]:
+        name = labels[codes[i]]
+        return f"unknown type {name!r}; known types are {known}", f"{correct_type(name, names)}, {_ADD}"
+
+    places.refuse(types < 0, explain)
     return types, names
 
 
@@ -59,7 +65,9 @@ def index_integers(
     places.refuse(values < 0, lambda i: (f"type {values[i]} is negative", remedy))
     if request.types is not None:
         known = f"known types are 0 to {len(request.types) - 1} ({describe_types(request.types)})"
-        places.refuse(values >= len(request.types), lambda i: (f"unknown type {values[i]}; {known}", _CORRECT))
+        places.refuse(
+            values >= len(request.types), lambda i: (f"unknown type {values[i]}; {known}", f"correct the type, {_ADD}")
+        )
         return values, request.types
     distinct, codes = np.unique(values, return_inverse=True)
     check_num_types(len(distinct), request)

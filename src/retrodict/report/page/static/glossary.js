@@ -9,7 +9,8 @@ const GLOSSARY = {
   cost: ['What is this cost?', [
     ['cost', 'What an event too many, or one left out, counts for: as much as an event put this far from its true time. '
       + 'The answer has the events that make the whole error smallest on average.'],
-    ['timid and bold', 'At a low cost only events whose time is well known are imputed; at a high cost less certain ones, too.'],
+    ['timid and bold', 'At a low cost only events whose time is well known are imputed; at a high cost less certain ones can be, too. '
+      + 'Events can also move or go, so that their number need not grow.'],
     ['expected distance', 'That error, averaged over all guesses: all costs and shifts in time added up. Predicting nothing pays the cost for every missing event.'],
   ]],
   streams: ['What surprise, families and the marks mean', [

@@ -78,7 +78,7 @@ class StreamList {
     this.chosen = this.order[place];
     for (const [other, row] of this.shown) row.setAttribute('aria-selected', String(other === place));
     this.reveal();
-    this.pick(this.chosen);
+    return this.pick(this.chosen);
   }
 
   reveal() {

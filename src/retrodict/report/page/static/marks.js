@@ -6,7 +6,7 @@ function drawing(tag, attributes = {}, ...children) {
   return made;
 }
 
-const LABEL = 18, BELIEF = 24, MARK = 7, DRAWS = 26, GAP = 10, FAMILIES = 46, AXIS = 26, SIDE = 14, LANES = [0, 4, -4];
+const LABEL = 18, BELIEF = 24, MARK = 7, DRAWS = 26, GAP = 10, FAMILIES = 46, AXIS = 26, SIDE = 14, RADIUS = 6, LANES = [0, 4, -4];
 
 // Where each row is: its top, its line, and whether anything is believed to be missing there.
 function layRows(stream, answer, types) {
@@ -40,7 +40,7 @@ function drawRow(row, stream, answer, x, width) {
   if (squares) marks.append(drawing('path', { class: 'seen', d: squares }));
   const free = LANES.map(() => -Infinity);
   for (const event of answer.filter(seen).sort((a, b) => a.from - b.from)) {
-    const at = { cx: x(event.t), cy: row.line, r: 6 }, [from, to] = [x(event.from), x(event.to)];
+    const at = { cx: x(event.t), cy: row.line, r: RADIUS }, [from, to] = [x(event.from), x(event.to)];
     const open = free.findIndex((end) => end < from), lane = open < 0 ? free.indexOf(Math.min(...free)) : open;
     const y = row.line + LANES[lane];  // beside what it overlaps
     free[lane] = to;
@@ -48,12 +48,21 @@ function drawRow(row, stream, answer, x, width) {
       drawing('path', { class: 'span', d: `M${from} ${y - 3}v6M${from} ${y}H${to}M${to} ${y - 3}v6` }),
       drawing('circle', { class: 'ring', ...at }),
       drawing('circle', { class: 'guess', ...at, opacity: Math.max(0.12, event.p) }),
+      intervalWithin(at.cx, at.cy, LANES[lane], from, to, event.p),
     );
   }
   const diamonds = dense((stream.truth || []).filter(seen), x)
     .map((at) => `M${at} ${row.line - 8}l5 8l-5 8l-5 -8z`).join('');
   if (diamonds) marks.append(drawing('path', { class: 'true', d: diamonds }));
   return marks;
+}
+
+// The interval where the mark of its event hides it: across that mark, ``off`` below its middle, in another colour.
+function intervalWithin(cx, cy, off, from, to, p) {
+  const y = cy + off, half = off ? 1.5 : 3, reach = Math.sqrt((RADIUS - 1) ** 2 - off ** 2);
+  const [left, right] = [Math.max(from, cx - reach), Math.min(to, cx + reach)];
+  const ends = [from, to].filter((end) => Math.abs(end - cx) < reach).map((end) => `M${end} ${y - half}v${2 * half}`).join('');
+  return drawing('path', { class: p < 0.5 ? 'within faint' : 'within', d: `${ends}M${left} ${y}H${right}` });
 }
 
 // Places in pixels, one for all events that share a pixel.

@@ -2,7 +2,7 @@
 const LEGEND = [
   ['observed', drawing('path', { class: 'seen', d: 'M2 2h9v9h-9z' })],
   ['imputed: the fainter, the less probable', drawing('circle', { class: 'guess', cx: 7, cy: 7, r: 5.5 })],
-  ['90 % interval', drawing('path', { class: 'span', d: 'M1 4v6M1 7h12M13 4v6' })],
+  ['90 % interval (a short one inside its event)', drawing('path', { class: 'span', d: 'M1 4v6M1 7h12M13 4v6' })],
   ['belief: expected rate', drawing('path', { class: 'belief', d: 'M0 13q7 -22 14 0z' })],
   ['draws, one a line', drawing('path', { class: 'draws', d: 'M3 1v5M9 4v5M12 8v5' })],
 ];
@@ -24,7 +24,7 @@ class Page {
   }
 
   makeDetail() {
-    this.name = element('h3', { id: 'stream-name' });
+    this.name = element('h3', { id: 'stream-name', tabindex: '-1' });
     this.about = element('p', { class: 'muted small' });
     this.why = element('p', { class: 'muted small', id: 'stream-why' });
     this.shaded = element('p', { class: 'muted small', id: 'stream-windows' });
@@ -81,7 +81,7 @@ class Page {
       `${count(streams.id.length, 'stream')} from ${this.words.between(start, end)}${this.index.axis.zone ? ` (${this.index.axis.zone})` : ''}`;
     this.paint(this.isDark(), false);
     fillGlossary();
-    showWarnings(this.index);
+    showWarnings(this.index, (i) => this.goTo(i));
     this.arrange();
     this.decode(this.which);
     this.list.choose(this.list.worthLooking(answers[this.which].events));
@@ -97,11 +97,34 @@ class Page {
     const value = (id) => document.getElementById(id).value, column = value('sort');
     const doubtful = document.getElementById('doubtful').checked;
     const found = this.list.arrange(value('search'), column, this.highest, doubtful);
-    const { doubts, id } = this.index.streams, none = doubtful && !doubts.some((mark) => mark);
-    document.getElementById('found').textContent = none ? 'No stream is doubtful.' : `${count(found, 'stream')} of ${number(id.length)}`;
+    document.getElementById('found').textContent = `${count(found, 'stream')} of ${number(this.index.streams.id.length)}`;
     this.list.box.hidden = !found;
+    this.sayNothing(found, value('search').trim(), doubtful);
     const words = column === 'id' || column === 'given' ? ['In order', 'Reversed'] : ['Lowest first', 'Highest first'];
     document.getElementById('direction').textContent = words[Number(this.highest)];
+  }
+
+  // In place of a list without a stream: that there is none, and the way back to all.
+  sayNothing(found, text, doubtful) {
+    const box = document.getElementById('nothing'), all = element('button', { type: 'button' }, 'Show all streams');
+    const which = doubtful ? 'doubtful stream' : 'stream';
+    all.addEventListener('click', () => { this.listAll(); this.list.box.focus(); });
+    box.hidden = found > 0;
+    box.replaceChildren(...(found ? [] : [text ? `No ${which} has “${text}” in its name.` : 'No stream is doubtful.', all]));
+  }
+
+  listAll() {
+    document.getElementById('search').value = '';
+    document.getElementById('doubtful').checked = false;
+    this.arrange();
+  }
+
+  // Choose a stream that is named elsewhere, and go there; all are listed where it was filtered out.
+  async goTo(i) {
+    if (!this.list.order.includes(i)) this.listAll();
+    await this.list.choose(this.list.order.indexOf(i));
+    this.name.focus({ preventScroll: true });
+    document.getElementById('detail').scrollIntoView();
   }
 
   decode(which) {

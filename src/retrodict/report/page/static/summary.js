@@ -21,10 +21,23 @@ function whyDifferent(expected, imputed) {
     + 'to the truth at this cost.';
 }
 
-function showWarnings(index) {
+// A warning as text in which the names of streams, as Python writes them, choose these streams.
+function namedStreams(text, places, choose) {
+  return text.split(/(\bstream )('(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*"|-?\d+)/).map((part, n) => {
+    const place = n % 3 === 2 ? places.get(part.replace(/^['"]|['"]$/g, '').replace(/\\(['"\\])/g, '$1')) : undefined;
+    if (place === undefined) return part;
+    const name = element('button', { type: 'button', class: 'name' }, part);
+    name.addEventListener('click', () => choose(place));
+    return name;
+  });
+}
+
+function showWarnings(index, choose) {
   const list = document.getElementById('warning-list');
   const verdict = index.check && index.check.flagged ? [`The check of the model: ${index.check.verdict}`] : [];
-  list.replaceChildren(...[...verdict, ...index.warnings].map((text) => element('li', {}, text)));
+  const places = new Map(index.warnings.length ? index.streams.id.map((name, i) => [name, i]) : []);
+  const warnings = index.warnings.map((text) => namedStreams(text, places, choose));
+  list.replaceChildren(...[verdict, ...warnings].filter((parts) => parts.length).map((parts) => element('li', {}, ...parts)));
   document.getElementById('warnings').hidden = !list.children.length;
 }
 
@@ -36,7 +49,7 @@ function showTypes(index, answer) {
     answer.byType[k] ? (answer.sure[k] / answer.byType[k]).toFixed(2) : '–',
     element('td', { class: 'bars', 'aria-hidden': 'true' }, element('span', { class: 'bar', style: `width:${(90 * expected[k] / most).toFixed(1)}%` })),
   ]);
-  const table = makeTable(['type', 'observed', 'expected missing', 'imputed', 'mean probability'], rows, 'Events by type');
+  const table = makeTable(['type', 'observed', 'expected missing', 'imputed', 'mean prob\u00adability'], rows, 'Events by type');
   table.querySelector('thead tr').append(element('td', { class: 'bars', 'aria-hidden': 'true' }));
   document.getElementById('types').replaceChildren(table);
 }
@@ -51,7 +64,7 @@ function showCost(index, which, words) {
   slider.setAttribute('aria-valuetext', `${cost}, ${count(total(answer.events), 'event')} imputed`);
   document.getElementById('cost-words').replaceChildren(
     element('b', {}, cost), `: ${count(total(answer.events), 'event')} imputed.${few}`,
-    element('span', { class: 'more' }, `${told} A higher cost imputes more, and less certain, events.`));
+    element('span', { class: 'more' }, `${told} An event too many or too few counts like one this far off. At a higher cost less probable events can be imputed, and events can move.`));
 }
 
 function showCheck(check, words) {

@@ -55,6 +55,11 @@ const STEPS = [  // milliseconds between ticks, and what a tick says
 const pad = (value, digits = 2) => String(value).padStart(digits, '0');
 const MONTHS = ['Jan', 'Feb', 'Mar', 'Apr', 'May', 'Jun', 'Jul', 'Aug', 'Sep', 'Oct', 'Nov', 'Dec'];
 
+// Whether ticks are so far apart that none hides the label of another; ``slot`` is the time in which a label of 15 fits.
+function labelsFit(ticks, slot) {
+  return ticks.every(([t, label], n) => !n || t - ticks[n - 1][0] >= slot * (ticks[n - 1][1].length + label.length + 2) / 32);
+}
+
 class TimeWords {
   constructor(axis) {
     this.axis = axis;
@@ -117,15 +122,24 @@ class TimeWords {
     return Math.abs(t) >= 1e15 ? t.toPrecision(8) : String(Number(t.toFixed(digits)));
   }
 
-  // Up to about ``most`` ticks between two times: [time, label].
+  // Up to about ``most`` ticks between two times: [time, label]. Where these are hardly any, more if their labels fit.
   ticks(from, to, most) {
     if (!(to > from)) return [[from, this.dated ? this.full(from) : String(from)]];
-    return this.dated ? this.dates(from, to, most) : this.numbers(from, to, most);
+    const found = (finer) => (this.dated ? this.dates(from, to, most, finer) : this.numbers(from, to, most, finer));
+    let best = found(0);
+    for (let finer = 1; finer <= 3 && best.length < 3; finer++) {
+      const next = found(finer);
+      if (!labelsFit(next, (to - from) / most)) break;
+      best = next;
+    }
+    return best;
   }
 
-  numbers(from, to, most) {
-    const rough = (to - from) / most, power = 10 ** Math.floor(Math.log10(rough));
-    const step = power * [1, 2, 5, 10].find((each) => each * power >= rough * 0.999);
+  numbers(from, to, most, finer) {
+    const rough = (to - from) / most * 0.999, steps = (n) => 10 ** Math.floor(n / 3) * [1, 2, 5][(n % 3 + 3) % 3];
+    let coarse = 3 * Math.floor(Math.log10(rough));
+    while (steps(coarse) < rough) coarse++;
+    const step = steps(coarse - finer);
     const digits = Math.max(0, Math.min(12, -Math.floor(Math.log10(step) + 1e-9)));
     const found = [];
     for (let n = Math.ceil(from / step - 1e-9); n * step <= to + 1e-9 * step; n++) {
@@ -134,9 +148,10 @@ class TimeWords {
     return found;
   }
 
-  dates(from, to, most) {
+  dates(from, to, most, finer) {
     const first = this.instant(from), last = this.instant(to);
-    const [step, kind] = STEPS.find(([ms]) => (last - first) / ms <= most) || STEPS[STEPS.length - 1];
+    const enough = STEPS.findIndex(([ms]) => (last - first) / ms <= most);
+    const [step, kind] = STEPS[Math.max(0, (enough < 0 ? STEPS.length - 1 : enough) - finer)];
     const walls = kind === 'month' || kind === 'year' ? this.months(first, last, step) : this.even(first, last, step);
     let day = '';
     return walls.map(([ms, at]) => {
