@@ -14,7 +14,7 @@ import retrodict
 
 ROOT = Path(retrodict.__file__).parent
 # Files directly in the package that any folder may import; they import nothing of a folder.
-COMMON = {"errors", "random", "_limits", "_near", "_sparing", "_version"}
+COMMON = {"errors", "random", "_limits", "_near", "_options", "_sparing", "_version"}
 FOLDERS = [
     "events", "report", "missingness", "models", "decode", "proposals", "smc", "jobs", "train", "evaluate", "datasets",
     "serve", "cli",
