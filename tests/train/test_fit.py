@@ -189,14 +189,17 @@ def test_without_dev_a_tenth_is_set_aside(data):
     assert model.training_record["train_streams"] == 108
 
 
-def test_progress_shows_a_line_an_epoch(data, capsys):
+def test_where_nobody_watches_progress_shows_the_last_epoch_and_one_every_half_minute(data, capsys, monkeypatch):
     train, dev = data
     fit(Poisson, train, dev, epochs=2)
     shown = capsys.readouterr().err
-    assert "epoch 1: nats per event: train" in shown
-    assert "epoch 2:" in shown
+    assert "epoch 1:" not in shown
+    assert "epoch 2: nats per event: train" in shown
     assert "events/s" in shown
     assert np.all([word not in shown for word in ("GPU available", "TPU", "Trainer")])
+    monkeypatch.setattr("retrodict._sparing.SECONDS", 0.0)
+    fit(Poisson, train, dev, epochs=2)
+    assert "epoch 1:" in capsys.readouterr().err
 
 
 def test_default_batches_reach_the_maximum_of_the_likelihood():

@@ -24,7 +24,7 @@ class EpochProgress(pl.Callback):
         self.epochs, self.seconds = epochs, seconds
         self.first, self.began = 0, time.perf_counter()
         self.text, self.line = "starting", ""  # a line that was not said yet
-        self.sparing = Sparing()
+        self.sparing = Sparing(by_share=False)  # a trial of a few seconds has one line, its last
         self.bar = Progress(
             TextColumn("[bold]fit {task.fields[what]}[/]"),
             BarColumn(20),
@@ -62,7 +62,7 @@ class EpochProgress(pl.Callback):
         self._show(done)
         if not self.console.is_terminal:
             self.line = f"{what.what}, epoch {done}: {self.text}; {self._spent()}"
-            if self.sparing.is_due((done - self.first) / max(self.epochs - self.first, 1)):
+            if self.sparing.is_due(0.0):
                 self._say()
 
     def teardown(self, trainer: pl.Trainer, pl_module: Any, stage: str) -> None:
