@@ -4,8 +4,10 @@ import warnings
 
 import numpy as np
 import pytest
+from typer.testing import CliRunner
 
 import retrodict as rd
+from retrodict.cli import app
 from retrodict.errors import DataNotice
 from retrodict.evaluate import finding_words
 from retrodict.evaluate.observed import IMPOSSIBLE, compare_observed
@@ -94,6 +96,26 @@ def test_one_window_of_a_wrong_year_among_others_is_named():
         warnings.simplefilter("always")
         rd.impute(streams, rd.Filtering(model(), rd.Windows([right, wrong])), particles=20)
     assert sum("during 1 of 2 windows (2015" in str(note.message) for note in notes) == 1
+
+
+def test_chunks_name_windows_of_no_stream_at_all_and_not_those_of_other_chunks(tmp_path):
+    """In the first run each window is for one stream, which is a chunk; in the second both are of a wrong year."""
+    late = rd.EventStream(START + 48 + np.array([1.5, 9.25]), [0, 1], START + 48, START + 72, "late")
+    streams = rd.StreamSet([watched(1)[0], late], ["visit", "vitals"], AXIS)
+    rd.write_events(streams, tmp_path / "s.csv")
+    model().save(tmp_path / "model")
+    days = [streams.axis.label(float(start))[:10] for start in streams.starts]
+    said = []
+    for number, at in enumerate((days, ["2015-01-01", "2015-01-03"])):
+        windows = "".join(f"\n  - [{day}T20:30, {day}T23:00]" for day in at)
+        (tmp_path / "outage.yaml").write_text(f"mechanism: windows\nwindows:{windows}\n")
+        words = ["impute", tmp_path / "model", tmp_path / "s.csv", "-m", tmp_path / "outage.yaml", "--particles", 10]
+        words += ["--chunk-streams", 1, "-o", tmp_path / f"{number}.csv"]
+        result = CliRunner().invoke(app, list(map(str, words)))
+        assert result.exit_code == 0, result.output
+        said.append(" ".join(result.output.split()))
+    assert "no stream was watched during" not in said[0]
+    assert "no stream was watched during any window of the mechanism" in said[1]
 
 
 def test_streams_that_end_at_an_event_just_before_a_window_are_named():

@@ -67,9 +67,10 @@ class Work:
         with warnings.catch_warnings(record=True) as caught:
             for kind in (DataNotice, EngineNotice, SuspicionNotice):
                 warnings.simplefilter("always", kind)
-            warnings.filterwarnings("ignore", IDLE)  # a window may be for streams of other chunks
+            warnings.filterwarnings("ignore", rf"{IDLE} \d")  # a window may be for streams of other chunks
             observed = self.plan.read(number)
             posterior = impute(observed, self.proposal, **self.options)
+        posterior.about.pop("edges", None)  # of this chunk alone
         posterior.about |= dict(self.about)
         with synced_later(), own_folder(draws) as own, own_folder(pooled) as numbers:
             save_posterior(posterior, own, self.unit, readable=self.keeps_draws)

@@ -84,9 +84,8 @@ def _before(windows: Windows, streams: StreamSet) -> Iterator[Suspicion]:
         id = streams.ids[which[0]]
         some = f"stream {id!r}" if len(which) == 1 else f"{len(which)} streams ({id!r} is the first)"
         what = (
-            f"{some} may have gone on into a window in which "
-            "events go missing: the end was taken from the last observed event, at most a mean gap before it, and "
-            "nothing is imputed after it"
+            f"{some} may have gone on into a window in which events go missing: the end was taken from the last "
+            "observed event, at most a mean gap before it, and nothing is imputed after it"
         )
         yield Suspicion("before a window", what, "pass end= with when watching stopped")
 

@@ -13,7 +13,7 @@ from retrodict._version import __version__
 from retrodict.errors import DataError
 from retrodict.events.combine import fill
 from retrodict.events.suspicion import suspicions
-from retrodict.missingness.conflicts import UNTOUCHED, misses_all
+from retrodict.missingness.conflicts import IDLE, UNTOUCHED, beside_windows, misses_all
 from retrodict.missingness.words import in_words
 from retrodict.proposals import Proposal
 from retrodict.serve.limits import ServeLimits, too_much
@@ -95,6 +95,8 @@ def notices(posterior: Posterior, given: Given, proposal: Proposal) -> list[str]
         yield from map(str, ends_of_observed(posterior.observed, proposal))
         if misses_all(proposal.missingness, posterior.observed):
             yield UNTOUCHED
+        beside = beside_windows(proposal.missingness, posterior.observed)
+        yield from (str(each) for each in beside if each.kind != IDLE)  # windows are for the streams of all requests
         if proposal.is_for_other():
             yield "the smoother was trained for other missing rates: fewer of the particles count"
         yield from map(str, posterior.suspicions())

@@ -92,7 +92,7 @@ def _sample(shared: _Shared, item: _Item) -> tuple[Posterior, dict[str, type[War
     with warnings.catch_warnings(record=True) as caught:
         for kind in kinds:
             warnings.simplefilter("always", kind)
-        warnings.filterwarnings("ignore", IDLE)  # a window may be for streams of other chunks
+        warnings.filterwarnings("ignore", rf"{IDLE} \d")  # a window may be for streams of other chunks
         posterior = sample(item.streams, proposal, **options | item.settled)
     posterior.model = None
     return posterior, {str(one.message): one.category for one in caught if issubclass(one.category, kinds)}
@@ -104,6 +104,6 @@ def _join(parts: list[Posterior], observed: StreamSet, proposal: Proposal) -> Po
     full, lagged = (join([getattr(part, name) for part in parts], order) for name in ("full", "lagged"))
     evidence = np.concatenate([part.log_evidence for part in parts])
     diagnostics = Diagnostics.concatenate([part.diagnostics for part in parts], order)
-    edges = [text for part in parts for text in part.about.get("edges", ())]
+    edges = [text for part in parts for text in part.about.get("edges", ()) if not text.startswith(IDLE)]
     about = parts[0].about | ({"edges": edges} if edges else {}) | windows_in(proposal.missingness, observed)
     return Posterior(observed, full, lagged, evidence, diagnostics, proposal.model, about)
