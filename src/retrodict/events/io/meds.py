@@ -19,13 +19,12 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from retrodict import _limits
 from retrodict.errors import DataError
 from retrodict.events.atomic import atomic_folder
-from retrodict.events.io.choose_events import type_of_code
+from retrodict.events.io.choose_events import text_column, type_of_code
 from retrodict.events.io.known_layouts import LAYOUTS, is_meds, refuse_numbers
 from retrodict.events.io.meds_kept import KEY, SAFE, facts_of, inside, pack_files, pack_schema, write_files
 from retrodict.events.io.own_table import own_arrow
@@ -64,7 +63,8 @@ def read_meds(path: Path, request: Request) -> StreamSet:
         reason = str(error).splitlines()[0]
         raise request.error(f"the shards do not fit together ({reason})", "give a column one type") from error
     if given is None and request.types is not None:  # what we wrote, and what was put in since
-        request.types = _widened(request.types, pc.unique(whole.filter(whole["time"].is_valid())["code"]))
+        codes = text_column(whole.filter(whole["time"].is_valid())["code"], "code", request)
+        request.types = _widened(request.types, codes.dictionary)
     facts = {
         "root": "data" if root != path else "",
         "shards": [[n, t.num_rows, pack_schema(s)] for n, t, s in zip(names, tables, schemas, strict=True)],
