@@ -256,3 +256,15 @@ def test_a_table_with_other_times_is_written_with_the_columns_of_meds(tmp_path):
     again = read(tmp_path / "made")
     assert again.num_events > 0
     assert "time" in tables(tmp_path / "made")["data/0.parquet"].column_names
+
+
+def test_codes_that_another_program_stored_as_bytes_are_read(tmp_path):
+    table = pa.table({"who": [1, 1, 2], "when": [NOON, NOON + HOUR, NOON], "what": ["u", "v", "u"]})
+    streams = read(table, stream="who", time="when", type="what")
+    rd.write_events(streams, tmp_path / "made")
+    file = tmp_path / "made/data/0.parquet"
+    written = pq.read_table(file)
+    where, codes = written.schema.get_field_index("code"), written["code"].cast(pa.binary())
+    pq.write_table(written.set_column(where, pa.field("code", pa.binary()), codes), file)
+    again = read(tmp_path / "made")
+    assert (again.types, again.num_events) == (streams.types, streams.num_events)
