@@ -6,10 +6,10 @@
     python -m experiments.universal show --folder reproduced
 
 ``--folder`` is that of a run (``make reproduce``), finished or not: ``models`` makes what streams and models it lacks.
-Elevator streams and random processes (neural-100, hawkes-a and so on, as in ``experiments/honest.py``) are for
-choosing, as is ``--part dev``; ``--mixing`` compares sizes, and ``show --part dev`` lists all that was measured.
-``experiments/honest.py`` uses the smoothers that are trained here. Each result is one JSON file, and what is there is
-not done again.
+Elevator streams, cabs of New Year 2013 (new-year) and random processes (neural-100, hawkes-a and so on, as in
+``experiments/honest.py``) are for choosing, as is ``--part dev``; ``--mixing`` compares sizes, and ``show --part dev``
+lists all that was measured. ``experiments/honest.py`` uses the smoothers that are trained here. Each result is one JSON
+file, and what is there is not done again.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ import multiprocessing
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ProcessPoolExecutor
+from functools import partial
 from itertools import product
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -31,13 +32,14 @@ from experiments.data import TEST_MASK, mechanism, prepare
 from experiments.honest import REAL, make_case, smoother_of, streams_of
 from experiments.page import table
 from experiments.sizes import DETERMINISTIC, FULL, MIDDLE, RHOS
-from experiments.store import Run, read_json, write_json
+from experiments.store import ROOT, Run, read_json, write_json
 from experiments.training import REDRAW, fit_model
 from retrodict.evaluate import transport_score
 from retrodict.events.stream_set import Splits, StreamSet
 
 CASES = (*(f"rho-{rho:g}" for rho in RHOS), DETERMINISTIC, "outage", "delay")
 METHODS = ("one", "own", "filtering")
+NEW_YEAR = "new-year"
 
 
 class Source(NamedTuple):
@@ -51,13 +53,21 @@ class Source(NamedTuple):
 
 
 def source(folder: Path, dataset: str) -> Source:
-    """A data set of a finished run, or a random process."""
+    """A data set of a finished run, cabs of New Year, or a random process."""
+    if dataset == NEW_YEAR:
+        return Source(new_year(), rd.load_model(folder / "models" / NEW_YEAR), 64, 50, FULL.kinds["taxi"].costs[MIDDLE])
     if dataset not in REAL:
         case = make_case(dataset, "half")
         splits = Splits(*(streams_of(case, count, seed) for seed, count in enumerate((2000, 200, 200), 1)))
         return Source(splits, case.model, None, 50, 0.1 * case.horizon)
     run, kind = Run(folder, FULL), FULL.kind(dataset)
     return Source(run.splits(dataset), rd.load_model(run.model(dataset)), kind.hidden, kind.batch, kind.costs[MIDDLE])
+
+
+def new_year() -> Splits:
+    """6,000 streams of cabs, from midnight to a quarter to two."""
+    streams = rd.read_events(ROOT.parent / "shared" / "data" / "nyc_taxi_raw_newyear2013" / "all.jsonl.gz")
+    return Splits(*streams.split(0.7, 0.15, seed=0))
 
 
 def missing_in(case: str, dataset: str, streams: StreamSet) -> rd.Missingness:
@@ -68,7 +78,7 @@ def missing_in(case: str, dataset: str, streams: StreamSet) -> rd.Missingness:
     if case == "delay":
         return rd.ReportingDelay("exponential", mean=0.2 * typical)
     if dataset not in REAL and case == DETERMINISTIC:
-        return make_case(dataset, DETERMINISTIC).missing
+        return rd.ByType({"pick-up:*": 1.0}) if dataset == NEW_YEAR else make_case(dataset, DETERMINISTIC).missing
     return mechanism(case, dataset, streams.types)
 
 
@@ -76,6 +86,10 @@ def make_model(folder: Path, dataset: str, device: str) -> str:
     """Streams and the model that is fitted to them, unless they are there."""
     torch.set_num_threads(1)
     run = Run(folder, FULL)
+    if dataset == NEW_YEAR:
+        model = rd.fit(partial(rd.NeuralHawkes.from_streams, hidden_size=64), *new_year()[:2], device=device)
+        model.save(folder / "models" / NEW_YEAR)
+        return f"{dataset}: {model.training_record['epochs']} epochs"
     if not run.data(dataset).exists():
         prepare(run, dataset)
     if (run.model(dataset) / "model.json").exists():

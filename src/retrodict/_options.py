@@ -25,6 +25,7 @@ def in_options(text: str) -> str:
     text = re.sub(r"raise the limit: limits\((\w+)=(\d+)\)", r"raise the limit: retrodict --limit \1=\2 ...", text)
     words = "max_events|batch_size|learning_rate|learn_from|num_events"
     text = re.sub(rf"(?<!-)\b({words})\b", lambda name: "--" + name[0].replace("_", "-"), text)
-    known = "stream|time|type|start|end|unit|timezone|codes|lifecycle|dev|engine|device|cost|learn-from"
+    text = re.sub(r"\bdates=('%[^']*')", r"--dates \1", text)
+    known = "stream|time|dates|type|start|end|unit|timezone|codes|lifecycle|dev|engine|device|cost|learn-from"
     text = re.sub(rf"{_NO_RATE}(?:--|\b)({known})=['\"]?([\w+-](?:[\w/:+.-]*[\w/:+-])?)['\"]?", r"--\1 \2", text)
     return re.sub(rf"{_NO_RATE}(?:--|\b)({known})=(\"\.\.\.\")?", r"--\1", text)

@@ -87,7 +87,7 @@ def test_a_timid_answer_says_that_most_times_are_hardly_known(folder, tmp_path):
     for cost, few in ((0.01, True), (100_000, False)):
         done = run("decode", folder / "imputed.csv.draws", "--cost", cost, "-o", tmp_path / "again.csv")
         assert done.exit_code == 0, done.output
-        assert ("expected events are imputed, as the times of the others" in done.output) == few
+        assert ("of the expected events are not imputed, as their times are hardly known" in done.output) == few
 
 
 def test_impute_scores_the_truth_on_its_page_also_where_that_is_whole(folder, tmp_path):

@@ -52,6 +52,7 @@ COLUMNS = {
     "--stream taxi": "there is no column 'taxi' (--stream); the columns are",
     "--time when": "there is no column 'when' (--time)",
     "--type what": "there is no column 'what' (--type)",
+    "--dates sideways": "--dates is 'sideways', which is no form of dates. Remedy: use day-first, month-first, or a",
     "--start before": "there is no column 'before' (--start)",
     "--end after": "there is no column 'after' (--end)",
     "--timezone Mars/Phobos": "Mars/Phobos",

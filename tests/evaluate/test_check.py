@@ -124,7 +124,7 @@ def test_doubts_in_the_same_words_are_named_once_and_many_are_counted(passed):
     once = give_verdict(Evidence(gaps, passed.about, None, None, None))
     assert once.count("times between events are not as the model expects") == 1
     assert once.startswith("In doubt: 2 of ")
-    assert re.search(r"; and \d+ more\. On the whole, .*\. That may be chance among so many looks", verdict)
+    assert re.search(r"; and \d+ more\. On the whole, .*\. That may be chance among so many comparisons", verdict)
 
 
 def test_fewer_than_a_hundred_streams_show_no_more_than_that_no_fault_could_be_told_from_chance(passed):

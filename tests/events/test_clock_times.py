@@ -37,3 +37,16 @@ def test_only_the_side_that_is_a_time_of_day_is_in_the_remedy():
     with pytest.raises(rd.DataError, match=r'table\["end"\] = day \+ pd.Timedelta\("22:00:00"\)') as refused:
         rd.read_events(TABLE, **COLUMNS, start="2024-03-04", end="22:00")
     assert 'table["start"]' not in str(refused.value)
+
+
+def test_the_lines_of_the_remedy_read_dates_in_their_form():
+    table = TABLE.assign(when=["04/03/2024 07:27:44", "04/03/2024 21:00:00", "05/03/2024 08:00:00"])
+    for dates in ("day-first", "%d/%m/%Y %H:%M:%S"):
+        with pytest.raises(rd.DataError) as refused:
+            rd.read_events(table, **COLUMNS, start="06:00", end="22:00", dates=dates)
+        own = table.copy()
+        lines = [line.strip() for line in str(refused.value).splitlines() if line.startswith("    ")]
+        exec("\n".join(lines), {"pd": pd, "table": own})
+        assert own["start"].tolist() == [
+            pd.Timestamp(day) for day in ("2024-03-04 06", "2024-03-04 06", "2024-03-05 06")
+        ]

@@ -82,7 +82,7 @@ CSV = {
     "American date": (
         HEADER + "a,12/31/2013 10:00,x\n",
         {},
-        ["cannot read '12/31/2013 10:00' as a time", "ISO 8601", "pd.to_datetime(table['time'], dayfirst=True)"],
+        ["cannot read '12/31/2013 10:00' as a time", "pass dates='day-first' if days come first", "ISO 8601"],
     ),
     "word among zoned dates": (
         HEADER + "a,2013-01-01T00:00Z,x\na,later,x\n",

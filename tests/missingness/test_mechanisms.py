@@ -227,7 +227,7 @@ def test_a_contextual_mechanism_knows_its_types_by_name():
         (lambda: Windows([(3, 2)]).bind(["a"]), "ends before it begins"),
         (lambda: Windows([5]), "Give two times, from and to"),
         (lambda: Windows([("soon", "later")]), "which is no time"),
-        (lambda: Windows([("08:00", "09:00")]).bind(["a"]), "not known in which unit the streams' times are"),
+        (lambda: Windows([("08:00", "09:00")], every="day").bind(["a"]), "not known in which unit the streams' times"),
         (lambda: Windows([(1, 2)], types=["b"]).bind(["a"]), "no event type 'b' to hide in windows"),
         (lambda: Windows([(1, 2)], inside=1.2), "inside windows is 1.2. A rate is a probability"),
         (lambda: Windows([(1, 9)], every=4).bind(["a"]), "does not fit into every 4"),

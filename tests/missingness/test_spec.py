@@ -70,7 +70,7 @@ def test_files_say_what_python_would():
         ("mechanism: [", "this is no YAML, line 1"),
         ("mechanism: !!python/object/apply:os.getcwd []", "this is no YAML"),
         ("mechanism: by_type\nrates: {lunch: 0.5}", "no event type 'lunch' to give a missing rate to"),
-        ("mechanism: windows\nwindows: [[08:00, 09:00]]", "not known in which unit the streams' times are"),
+        ("mechanism: windows\nwindows: [[08:00, 09:00]]\nevery: day", "not known in which unit the streams' times are"),
     ],
 )
 def test_errors_name_the_file_and_the_key(text, message, tmp_path):

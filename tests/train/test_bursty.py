@@ -8,7 +8,7 @@ import torch
 
 import retrodict as rd
 from retrodict.models.first_decays import first_decays
-from retrodict.train.fitting import streams_a_step
+from retrodict.train.asked import streams_a_step
 
 BURSTY = rd.Hawkes([0.3, 0.3], [[[0.3, 0.1], [0.1, 0.3]], [[0.1, 0.1], [0.1, 0.1]]], [300.0, 1.0])
 

@@ -19,8 +19,9 @@ import retrodict as rd
 from retrodict.errors import ModelError, TrainingError
 from retrodict.models import Hawkes, NeuralHawkes, Poisson
 from retrodict.models.simulate import simulate
+from retrodict.train.asked import streams_a_step
 from retrodict.train.divergence import Divergence
-from retrodict.train.fitting import fit, streams_a_step
+from retrodict.train.fitting import fit
 from retrodict.train.objective import dev_loss
 from retrodict.train.together import trains_together
 

@@ -134,7 +134,7 @@ def on_dev(
     It takes no more than the seconds that are ``left``, where there is a limit.
     """
     from retrodict.evaluate.check import check as run
-    from retrodict.train.fitting import check_data
+    from retrodict.train.asked import check_data
 
     records = [fitted.training_record, fitted.model.training_record if isinstance(fitted, Proposal) else {}]
     took = sum(float(record.get("seconds", 0.0)) for record in records)

@@ -45,7 +45,7 @@ _WORDS = {  # what a name begins with: the words for it, and whether its numbers
     "spread of the gaps": ("gaps between events, too spread", False),
 }
 _LEGEND = "± is a standard error."
-_DOUBTFUL = " 'doubtful': further off than 1 look in 20 is by chance, but of many looks one may be."
+_DOUBTFUL = " 'doubtful': further off than chance makes 1 comparison in 20."
 _CHANCE = " 'may be chance': not fine, but by chance 1 look in 20 is further off."
 
 

@@ -27,16 +27,13 @@ class Clock:
         return {"seconds": None if left is None else max(left - self.reserve, 1e-3) / parts}
 
     def announce(self, *, quick: bool = False) -> None:
-        """Say beforehand what the time is for, and what may go beyond it; ``quick`` fits are not cut short."""
+        """Say beforehand what the time is for, and what is not cut short; ``quick`` fits are not."""
         if self.seconds is None:
             return
         gone = time.monotonic() - common.began[-1]
-        more = ["each step ends with the epoch in which its share is over"]
-        more += ["Poisson and Hawkes processes are fitted to their end"] if quick else []
-        more += ["the check imputes at least 4 streams"] if self.reserve else []
-        first = "; on first use the check also compiles, for about a minute" if self.reserve else ""
+        whole = ["epochs", *(["Poisson and Hawkes processes"] if quick else [])]
+        whole += ["a check of 4 streams, which compiles for a minute on first use"] if self.reserve else []
         common.note(
-            f"--seconds {self.seconds:g} is for the whole command, and loading and reading took {gone:.0f} of them; "
-            f"what may go beyond it, by a few seconds on a small table and a machine that is free: "
-            f"{', '.join(more)}{first}"
+            f"--seconds {self.seconds:g} is for the whole command, and loading and reading took {gone:.0f} of them; it "
+            f"may take a few more, since some steps are always ended: {', '.join(whole)}"
         )

@@ -64,6 +64,7 @@ class Columns(Options):
         "stream": _column("Column that names the stream of an event ('stream')."),
         "time": _column("Column of times or dates ('time')."),
         "type": _column("Column of event types ('type')."),
+        "dates": _column("Form of dates not in ISO 8601: day-first, month-first, or a format such as %d.%m.%y %H:%M."),
         "start": _column("When streams start: a column, a number or a date (a time of day needs a column)."),
         "end": _column("Until when streams were watched: a column, a number or a date (a time of day needs a column)."),
         "unit": _column("Unit of time: second, minute, hour, day ..."),

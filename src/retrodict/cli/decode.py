@@ -18,7 +18,7 @@ Cost = Annotated[float | None, typer.Option(help=_COST)]
 _OUTPUT = "Your table with the imputed events put in."
 Output = Annotated[Path, typer.Option("--output", "-o", help=_OUTPUT)]
 
-_SOME = 5  # expected events, of which it is worth saying that few are imputed
+_SOME, _MUCH = 5, 0.2  # expected events, and the share of them not imputed, of which it is worth speaking
 
 
 def decode(
@@ -87,9 +87,14 @@ def write_answer(posterior: Posterior, cost: float | None, columns: common.Colum
         f"{observed.num_events:,} observed and {decoded.num_events:,} imputed events "
         f"({expected:,.1f} expected missing; cost {price / scale:.4g} {units})",
     )
-    if expected >= _SOME and decoded.num_events < expected / 2:
-        common.note(
-            f"few of the {expected:,.0f} expected events are imputed, as the times of the others are hardly known: a "
-            "higher cost (--cost, or the slider of the page) may impute more, and 'retrodict ask' tells their number"
-        )
+    say_left_out(expected, decoded.num_events, price / scale)
     return price
+
+
+def say_left_out(expected: float, imputed: int, cost: float) -> None:
+    """That many expected events are not imputed, why, and what to do about it; in the user's units."""
+    if expected >= _SOME and expected - imputed > _MUCH * expected:
+        common.note(
+            f"{expected - imputed:,.0f} of the expected events are not imputed, as their times are hardly known: a "
+            f"higher cost (--cost {4 * cost:.3g}, or the page's slider) may impute more; 'retrodict ask' tells numbers"
+        )

@@ -120,7 +120,8 @@ def fit_smoother(
     stages: list[Path],
 ) -> Smoothing:
     """Train a smoothing proposal for the model into its place in the model's folder."""
-    from retrodict.train.fitting import check_data, fit
+    from retrodict.train.asked import check_data
+    from retrodict.train.fitting import fit
 
     check_data(*streams, settings["seed"])
     place = place_for(folder, model, smoother.mechanism, smoother.name, smoother.written)

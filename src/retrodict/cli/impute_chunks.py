@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from retrodict import _limits
 from retrodict.cli import common
 from retrodict.cli.chunk_work import ZONE, Choices, prepare, was_made_so, workers_for
-from retrodict.cli.decode import say_cost, say_particles
+from retrodict.cli.decode import say_cost, say_left_out, say_particles
 from retrodict.cli.kept_check import repeat_verdict
 from retrodict.errors import DataError, LimitError, ModelError, RetrodictError, WriteError
 from retrodict.events.atomic import remove_stale
@@ -206,6 +206,7 @@ def impute_chunks(
         f"{finished.observed:,} observed and {finished.imputed:,} imputed events ({finished.pooled.expected:,.1f} "
         f"expected missing; cost {finished.pooled.price / scale:.4g} {units})",
     )
+    say_left_out(finished.pooled.expected, finished.imputed, finished.pooled.price / scale)
 
 
 def name_impossible(names: Sequence[object], number: int) -> None:

@@ -66,7 +66,9 @@ def _columns_of(observed: StreamSet | None) -> list[dict[str, str | None]]:
     if observed is None or observed.source is None:
         return []
     names, zone = observed.source.names, {"timezone": observed.axis.timezone}
-    return [{part: names.get(part) for part in parts} | zone for parts in (_PARTS, _PARTS[:3], ())]
+    forms = [{"dates": names["dates"]}, {}] if names.get("dates") else [{}]
+    known = [{part: names.get(part) for part in parts} | zone for parts in (_PARTS, _PARTS[:3], ())]
+    return [own | form for own in known for form in forms]
 
 
 def _missing_from(observed: StreamSet | None, truth: StreamSet) -> StreamSet:

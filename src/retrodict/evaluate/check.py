@@ -34,7 +34,8 @@ from retrodict.events.gaps import half_a_gap
 from retrodict.events.stream_set import StreamSet
 from retrodict.events.suspicion import warn_of
 from retrodict.missingness.base import Missingness
-from retrodict.missingness.conflicts import UNTOUCHED, misses_all
+from retrodict.missingness.conflicts import UNTOUCHED, misses_all, untouched
+from retrodict.missingness.same_hours import at_same_hours
 from retrodict.missingness.words import in_words
 from retrodict.models.base import TIME_WAS_UP, Model
 from retrodict.models.clocks import warn_of_other_clocks
@@ -50,6 +51,8 @@ if TYPE_CHECKING:
 
 _FIRST = 4  # streams of the first group; each group is twice as large as the one before
 _LARGEST = 64
+MOVED = "; events are hidden in the same hours of every day instead"
+UNTRIED = ", so that they are not tried"
 
 
 @dataclass(frozen=True)
@@ -161,12 +164,16 @@ def check(
     calibration, observed = None, None
     prices: list[float] = []
     if isinstance(fitted, Proposal):
-        if misses_all(fitted.missingness, complete) and (
-            incomplete is None or misses_all(fitted.missingness, model.matched(incomplete))
-        ):
-            warnings.warn(UNTOUCHED, DataNotice, stacklevel=2)
-        calibration, prices, M = _hide_and_impute(fitted, complete, costs, seconds, seed, progress, options)
-        about |= {"missing": in_words(fitted.missingness), "proposal": fitted.kind, "particles": M}
+        tried, said = fitted, in_words(fitted.missingness)
+        if misses_all(fitted.missingness, complete):
+            moved = at_same_hours(fitted.missingness, complete)
+            tried = fitted if moved is None else fitted.ready(moved, complete)
+            said += "" if moved is not None else UNTRIED
+            warnings.warn(untouched(complete) + (MOVED if moved is not None else UNTRIED), DataNotice, stacklevel=2)
+        about |= {"missing": said, "proposal": fitted.kind}
+        calibration, prices, about["particles"] = _hide_and_impute(
+            tried, complete, costs, seconds, seed, progress, options
+        )
         about["imputed_streams"] = len(calibration.hidden)
         if incomplete is not None:
             observed = compare_observed(model, fitted.missingness, incomplete, seed=seed)

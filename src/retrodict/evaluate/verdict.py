@@ -145,8 +145,8 @@ def _doubted(evidence: Evidence, tried: str) -> str:
         named[_MOST_NAMED:] = [f"and {len(named) - _MOST_NAMED} more"]
     count = sum(1 + len(f.others) for f in doubts)
     return (
-        f"In doubt: {count} of {looks} looks at {tried} {'is' if count == 1 else 'are'} further off than a single one "
-        f"is by chance 19 times in 20. Furthest off: {'; '.join(named)}. "
+        f"In doubt: {count} of {looks} comparisons with {tried} {'is' if count == 1 else 'are'} further off than "
+        f"chance makes 1 in 20. Furthest off: {'; '.join(named)}. "
     )
 
 
@@ -179,8 +179,8 @@ def _nothing_found(evidence: Evidence) -> str:
         )
         if doubts:
             second = (
-                "That may be chance among so many looks: check more streams before you trust counts, probabilities and "
-                "intervals."
+                "That may be chance among so many comparisons: check more streams before you trust counts, "
+                "probabilities and intervals."
             )
     if streams < _FEW_STREAMS:
         second = f"{streams} streams are few, so that smaller faults would not be seen: {_MORE}."

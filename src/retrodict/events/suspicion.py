@@ -258,7 +258,7 @@ def beyond_edges(streams: StreamSet, expected: Callable[[], float] | None = None
     missing = float(streams.num_events) if expected is None else expected()  # which may take long to find out
     if missing < 1:
         return []
-    found, unit = [], f" {streams.axis.unit}" if streams.axis.unit else ""
+    found = []
     words = (("begin", "before", "start", "began"), ("end", "after", "end", "stopped"))
     for (side, where, option, then), there in zip(words, edges, strict=True):
         if there.sum() >= _NEARLY * filled:
@@ -266,10 +266,9 @@ def beyond_edges(streams: StreamSet, expected: Callable[[], float] | None = None
             what = (
                 f"{_of(int(there.sum()), filled)} {side} exactly at an observed event, and nothing is imputed {where} "
                 f"it. If watching did not {side} with an event, about {lost:,.0f} missing events are left out"
-                f"{supposed}: a mean gap ({duration / gaps:.3g}{unit and unit + 's'}) a stream, at "
-                f"{missing / duration:.3g} missing events per{unit or ' unit of time'}"
+                f"{supposed}: as many as in a mean gap of each stream"
             )
-            found.append(Suspicion(option, what, f"pass {option}= with when watching {then}"))
+            found.append(Suspicion(option, what, f"pass {option}= with when watching {then}, to the fit as well"))
     return found
 
 

@@ -16,7 +16,7 @@ from retrodict.events.io.jsonl import from_objects, use_meta
 from retrodict.events.io.long_table import read_table
 from retrodict.events.io.parquet_file import use_metadata
 from retrodict.events.io.records import parse_lines
-from retrodict.events.io.request import Request
+from retrodict.events.io.request import Request, check_dates
 from retrodict.events.io.survey import Settled, Survey
 from retrodict.events.io.text_columns import as_kind
 from retrodict.events.io.time_column import decoded
@@ -49,7 +49,8 @@ class Parts:
 
     def request(self, survey: Survey | None = None) -> Request:
         """What the user asked for, for the reader of one part."""
-        names = ("stream", "time", "type", "start", "end", "unit", "timezone")
+        names = ("stream", "time", "type", "start", "end", "unit", "timezone", "dates")
+        check_dates(self.given.get("dates"))
         given: dict[str, Any] = {name: self.given.get(name) for name in names}
         return Request(self.file, **given, survey=survey, settled=None if self.settled is None else self.settled.axis)
 
@@ -64,7 +65,7 @@ class Parts:
         style: Any = self.settled.first
         if self.kind != "lines":
             column = decoded(flatten(streams.source.data.column(str(streams.source.names["time"])).slice(0, 0)))
-            style = self.settled.style(column.type)
+            style = self.settled.style(column.type, request.dates)
         source = replace(streams.source, types=self.settled.types, of_streams=self.settled.of_streams, style=style)
         return streams.replace(source=source), request
 

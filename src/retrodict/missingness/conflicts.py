@@ -20,6 +20,14 @@ UNTOUCHED = "no stream was watched during any window of the mechanism"
 IDLE = "no stream was watched during"
 
 
+def untouched(streams: StreamSet) -> str:
+    """That windows lie beside all streams, and from when to when these were watched."""
+    if not streams.axis.is_calendar or not len(streams):
+        return UNTOUCHED
+    first, last = (moment(streams.axis, float(time)) for time in (streams.starts.min(), streams.ends.max()))
+    return f"{UNTOUCHED}: they were watched between {first} and {last}"
+
+
 def always_missing(mechanism: Missingness, observed: StreamSet) -> NDArray[np.bool_]:
     """Which observed events the mechanism says are always missing, [E]; of parts that look at the time alone."""
     result = np.zeros(observed.num_events, dtype=bool)
@@ -87,7 +95,7 @@ def _before(windows: Windows, streams: StreamSet) -> Iterator[Suspicion]:
             f"{some} may have gone on into a window in which events go missing: the end was taken from the last "
             "observed event, at most a mean gap before it, and nothing is imputed after it"
         )
-        yield Suspicion("before a window", what, "pass end= with when watching stopped")
+        yield Suspicion("before a window", what, "pass end= with when watching stopped, to the fit as well")
 
 
 def _touches(windows: Windows, streams: StreamSet) -> bool:

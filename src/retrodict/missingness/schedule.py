@@ -68,6 +68,17 @@ def is_date(value: Any) -> bool:
     return isinstance(value, str) and not _LENGTH.fullmatch(value.strip().lower()) and value not in SECONDS
 
 
+def is_of_day(value: Any) -> bool:
+    """Whether a time is a time of day or a weekday, and no date."""
+    return is_date(value) and bool(value.strip()) and _OF_DAY.fullmatch(value.strip().lower()) is not None
+
+
+def _clock_of(value: str) -> str:
+    """The time of day in a time, for a message."""
+    found = re.search(r"\d\d?:\d\d", value)
+    return found[0].zfill(5) if found else "08:00"
+
+
 def check_unit(unit: str | None, what: str) -> str | None:
     """The unit, or an error where it is not a known one."""
     if unit is not None and unit not in SECONDS:
@@ -138,6 +149,13 @@ class Scheduled(Missingness):
         if clock not in (None, "stream", "axis"):
             raise ModelError(f"{what} has the clock {clock!r}. Choose stream (time since its start) or axis (dates).")
         self.every, self.given_clock, self.unit = every, clock, check_unit(unit, what)
+        times = list(times)
+        once = next((time for time in times if is_of_day(time)), None)
+        if every is None and clock != "stream" and once is not None:
+            raise ModelError(
+                f"{what} has the time of day {once!r}, and no date. Add every: day (every='day') if it recurs, or "
+                f'week for weekdays; for one day give dates, such as "2024-03-01T{_clock_of(once)}".'
+            )
         dated = every is not None or any(is_date(time) for time in times)
         self.clock = clock or ("axis" if dated else "stream")
         period(every, None, "second", "every")

@@ -47,6 +47,7 @@ from retrodict.models.tensors import weights_digest
 
 MODEL_FILES = Saved("model")
 TIME_WAS_UP = "time was up"  # why training ended that was not done
+LONGEST = "longest_duration"  # of the training streams, in the training record
 
 
 class Terms(NamedTuple):

@@ -87,4 +87,4 @@ def ends_of_observed(observed: StreamSet, proposal: Proposal) -> list[Suspicion]
         f"{seen:,} of {filled:,} streams end exactly at an observed event, though {lost:.0%} of such events go "
         "missing: ends were probably taken from the last events that were observed, and nothing is imputed after them"
     )
-    return [Suspicion("end", what, "pass end= with when streams ended")]
+    return [Suspicion("end", what, "pass end= with when streams ended, to the fit as well")]

@@ -17,7 +17,7 @@ from retrodict.events.stream import EventStream
 from retrodict.events.stream_set import StreamSet
 from retrodict.events.suspicion import warn_of
 from retrodict.missingness.base import Missingness
-from retrodict.missingness.conflicts import UNTOUCHED, beside_windows, first_conflict, misses_all
+from retrodict.missingness.conflicts import beside_windows, first_conflict, misses_all, untouched
 from retrodict.models.clocks import warn_of_other_clocks
 from retrodict.models.quadrature import Integral
 from retrodict.proposals.base import Proposal
@@ -34,6 +34,7 @@ from retrodict.smc.propose import Sampler
 from retrodict.smc.ray_pool import RayPool
 from retrodict.smc.sampler import SequentialMonteCarlo, Step
 from retrodict.smc.tracing import Tracing
+from retrodict.smc.unlike import far_longer, refuse_other_edges
 from retrodict.smc.windows import windows_in
 
 
@@ -99,8 +100,9 @@ def impute(
     islands = number_of_islands(islands, particles)
     warn_of_other_clocks(model, observed)
     warn_of(observed, skip=("ends",) if model.end_atom is None else ("ends", "same number"))
+    refuse_other_edges(observed, proposal, options)
     if misses_all(proposal.missingness, observed):
-        warnings.warn(UNTOUCHED, DataNotice, stacklevel=2)
+        warnings.warn(untouched(observed), DataNotice, stacklevel=2)
     options = replace(options, particles=particles // islands)
     ask_memory(observed, proposal, particles, rows)
     keys = torch.from_numpy(observed.id_keys) if seed == 0 else stream_keys(seed, observed.ids)
@@ -122,7 +124,7 @@ def impute(
         conflict = first_conflict(proposal.missingness, observed)
         posterior.about |= {} if conflict is None else {"conflict": conflict}
     edges = ends_of_observed(observed, proposal) + ends_not_observed(observed, proposal, options)
-    edges += beside_windows(proposal.missingness, observed)
+    edges += [*beside_windows(proposal.missingness, observed), *far_longer(observed, proposal)]
     posterior.about |= {"edges": [str(found) for found in edges]} if edges else {}
     for found in edges + posterior.suspicions(tracing.first_draw()):
         warnings.warn(str(found), SuspicionNotice, stacklevel=2)

@@ -155,6 +155,8 @@ def _warnings(posterior: Posterior, check: dict[str, Any] | None) -> Iterator[st
     checked, here = (check or {"about": {}})["about"].get("missing"), about.get("missing")
     if checked is not None and here is not None and checked != here:
         yield f"The check was made for other missing events ({checked}) than go missing here."
+    if check is not None and (check.get("flagged") or str(check.get("verdict")).startswith("In doubt")):
+        yield f"The check said: {str(check['verdict']).partition('. ')[0]}."
     yield from complaints(posterior)
     edges = about.get("edges")
     yield from (said(str(text)) for text in (edges if isinstance(edges, list) else ()))

@@ -38,7 +38,8 @@ from retrodict.models.base import TIME_WAS_UP
 from retrodict.models.calendar_first import FEWEST_DAYS, days_of
 from retrodict.models.end import is_to_learn
 from retrodict.models.model_folder import load_model
-from retrodict.train.fitting import check_data, fit, folder_of_run
+from retrodict.train.asked import check_data, folder_of_run
+from retrodict.train.fitting import fit
 from retrodict.train.objective import Likelihood
 from retrodict.train.run import CANDIDATES, RUN, SCORES
 from retrodict.train.together import trains_together

@@ -22,6 +22,7 @@ from retrodict.events.combine import observed_first
 from retrodict.events.pairs import PackedPairs, PairBatch, pairs_of_draws
 from retrodict.events.stream_set import StreamSet
 from retrodict.missingness.anything import Anything
+from retrodict.missingness.base import Missingness
 from retrodict.models.quadrature import GaussLegendre, Integral, Stratified
 from retrodict.proposals.base import Proposal
 from retrodict.random import split, stream_keys
@@ -33,6 +34,7 @@ from retrodict.train.streams import LearnFrom, TrainingStreams
 
 _DEV_MASK = 999_999_937  # the seed of the one mask that dev streams keep
 _POINTS = 2_000_000_000_000  # added to the seed of an epoch's masks gives the seed of its integration points
+_MOMENTS, _LEAST = 16, 0.1  # of a stream, at which its rates are looked at; a mean rate that counts as little
 
 
 def inclusive(proposal: Proposal, pairs: PairBatch, integral: Integral | None = None) -> Tensor:
@@ -61,6 +63,20 @@ def exclusive(
     log_q = proposal.batch_log_prob(pairs, integral or GaussLegendre(8)).view_as(excess)
     surrogate = (excess - baseline).to(log_q.dtype) * log_q
     return (excess.to(log_q.dtype) + surrogate - surrogate.detach()).mean(1)
+
+
+def count_evenly(mechanism: Missingness, observed: Batch) -> Tensor:
+    """How much each stream counts in training for any mechanism, [B]: the more, the less may be missing; 1 on average.
+
+    A stream of which a tenth may be missing has a ninth of the terms of one of which nine tenths may, and would be
+    learned from that much less. What it counts depends on rates alone, not on what is missing: the best q is the same.
+    """
+    context = mechanism.contexts(observed)
+    first = context._replace(**{name: getattr(context, name)[:, 0] for name in ("start", "stream", "end")})
+    moments = (torch.arange(_MOMENTS, device=observed.durations.device) + 0.5) / _MOMENTS
+    times = observed.durations[:, None] * moments
+    count = 1 / (mechanism.rates(times, first.over(times)).mean((1, 2)) + _LEAST)
+    return count / count.mean()
 
 
 class Divergence(Objective):
@@ -158,7 +174,11 @@ class Divergence(Objective):
         proposal = self._in_epoch if training else self._on_dev
         total = torch.zeros((), dtype=proposal.model.dtype, device=batch.durations.device)
         if self.beta > 0:
-            total = total + self.beta * inclusive(proposal, batch, self._integral(training)).sum()
+            each = inclusive(proposal, batch, self._integral(training))
+            total = total + self.beta * each.sum()
+            if training and isinstance(proposal.missingness, Anything):
+                more = count_evenly(proposal.missingness, batch.observed).to(each.dtype) - 1
+                total = total + self.beta * (more * (each - each.detach())).sum()  # for the gradient alone
         if self.beta < 1:
             keys = stream_keys(self.seed, batch.index.tolist()).to(batch.durations.device)
             keys = split(keys, 1 + self._epoch if training else 0)  # new ones every epoch, the same ones on dev

@@ -13,7 +13,6 @@ from __future__ import annotations
 import contextlib
 import logging
 import os
-import tempfile
 import time
 import warnings
 from collections.abc import Callable, Iterator
@@ -25,13 +24,11 @@ import pytorch_lightning as pl
 import torch
 
 from retrodict import _limits
-from retrodict.errors import DataError, DataNotice, ModelError, SuspicionNotice
+from retrodict.errors import DataNotice, ModelError, SuspicionNotice
 from retrodict.events.fingerprint import fingerprint
-from retrodict.events.lock import lock_folder
 from retrodict.events.stream_set import StreamSet
 from retrodict.events.suspicion import warn_of
-from retrodict.missingness.base import Missingness
-from retrodict.models.base import TIME_WAS_UP, Model
+from retrodict.models.base import LONGEST, TIME_WAS_UP, Model
 from retrodict.models.calendar_first import first_calendar
 from retrodict.models.device import find_device
 from retrodict.models.end import is_to_learn
@@ -41,6 +38,15 @@ from retrodict.models.surprise import surprises
 from retrodict.models.tensors import weights_digest
 from retrodict.proposals.base import Proposal
 from retrodict.proposals.proposal_folder import load_proposal
+from retrodict.train.asked import (
+    check_data,
+    check_settings,
+    check_training,
+    folder_of_run,
+    mechanism_config,
+    rounded,
+    streams_a_step,
+)
 from retrodict.train.checkpoint import SafetensorsCheckpoints
 from retrodict.train.ddp import PlainSigterm, strategy_of
 from retrodict.train.divergence import Divergence
@@ -52,7 +58,6 @@ from retrodict.train.together import Team, gather, team, trains_together
 
 MOST_EPOCHS = {"model": 2000, "proposal": 200}  # by default
 _MUCH = 2 << 30  # bytes of memory worth a word beforehand
-_BATCH, _STEPS, _EVENTS = 50, 20, 1000  # streams a step; steps an epoch and events a step that are enough
 
 
 @trains_together
@@ -180,6 +185,7 @@ def solve(model: Model, objective: Objective, run: Run, resume: bool, batch_size
         "dev_log_likelihood_per_event": -loss / max(events, 1.0),
         "train_streams": len(objective.train),
         "train_events": objective.train.num_events,
+        LONGEST: float(objective.train.durations.max(initial=0.0)),
         "seconds": round(time.perf_counter() - began, 1),
         **how,
     }
@@ -349,64 +355,11 @@ def _record(fitting: TrainingModule, epochs: int, seconds: float) -> dict[str, A
         "dev_log_likelihood_per_event": -best["dev_loss"],
         "train_streams": len(fitting.objective.train),
         "train_events": fitting.objective.train.num_events,
+        LONGEST: float(fitting.objective.train.durations.max(initial=0.0)),
         "seconds": round(seconds, 1),
         **asdict(fitting.settings),
         **fitting.objective.options(),
     }
-
-
-@contextlib.contextmanager
-def folder_of_run(directory: str | os.PathLike[str] | None) -> Iterator[Path]:
-    """The directory, locked; a temporary one for None."""
-    with contextlib.ExitStack() as stack:
-        folder = Path(directory or stack.enter_context(tempfile.TemporaryDirectory()))
-        stack.enter_context(lock_folder(folder))
-        yield folder
-
-
-def streams_a_step(train: StreamSet, processes: int = 1) -> int:
-    """How many streams make a step: 50 a process, or fewer where an epoch then has few steps, each of many events."""
-    fewest = max(len(train) / _STEPS, _EVENTS * len(train) / max(train.num_events, 1))
-    return int(min(_BATCH * processes, max(processes, round(fewest))))
-
-
-def check_settings(**counts: int | None) -> None:
-    """Refuse counts below one; None stands for a default."""
-    for name, value in counts.items():
-        if value is not None and value < 1:
-            raise ModelError(f"{name} must be at least 1, but is {value}.")
-
-
-def check_training(learning_rate: float | None, seconds: float | None) -> None:
-    """Refuse a learning rate or a time limit that is not a positive number."""
-    for name, value in (("learning_rate", learning_rate), ("seconds", seconds)):
-        if value is not None and not 0 < value < float("inf"):
-            raise ModelError(f"{name} must be a positive number, but is {value}.")
-
-
-def check_data(train: StreamSet, dev: StreamSet | None, seed: int) -> tuple[StreamSet, StreamSet]:
-    """Training and dev streams, some of the former set aside where there are none of the latter."""
-    if train.num_events == 0:
-        raise DataError("there are no events to train on", remedy="give streams with at least one event")
-    if dev is None:
-        if len(train) < 2:
-            raise DataError(
-                "one stream is not enough to train on and to stop early by",
-                remedy="give at least two streams, or pass dev=",
-            )
-        share = max(0.1, 1 / len(train))
-        train, dev, _ = train.split(train=1 - share, dev=share, seed=seed)
-    elif len(dev) == 0:
-        raise DataError("there are no dev streams", remedy="give some, or leave dev out to set a tenth aside")
-    return train, dev
-
-
-def mechanism_config(missing: Missingness) -> dict[str, Any]:
-    """A mechanism for a run's identity; empty for one that cannot be saved."""
-    try:
-        return missing.config()
-    except ModelError:
-        return {}
 
 
 def _given(fitted: Model | Proposal) -> dict[str, Any]:
@@ -426,15 +379,6 @@ def _become(model: Model | Proposal, loaded: Model | Proposal) -> None:
         model.start_atom, model.end_atom, model.calendar = loaded.start_atom, loaded.end_atom, loaded.calendar
     model.load_state_dict(loaded.state_dict())
     model.training_record = loaded.training_record
-
-
-def rounded(value: Any) -> Any:
-    """Numbers as they survive a round trip through text, so that a run is recognised again."""
-    if isinstance(value, dict):
-        return {k: rounded(v) for k, v in value.items()}
-    if isinstance(value, list):
-        return [rounded(v) for v in value]
-    return float(f"{value:.6g}") if isinstance(value, float) else value
 
 
 @contextlib.contextmanager

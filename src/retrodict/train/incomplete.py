@@ -19,17 +19,16 @@ from retrodict.models.base import Model
 from retrodict.models.device import find_device
 from retrodict.proposals import Proposal, Smoothing
 from retrodict.proposals.smoothers import SMOOTHER
-from retrodict.train.expectation import ExpectationMaximisation, Learner
-from retrodict.train.fitting import (
+from retrodict.train.asked import (
     check_data,
     check_settings,
     check_training,
     folder_of_run,
     mechanism_config,
-    model_for,
     rounded,
-    train_objective,
 )
+from retrodict.train.expectation import ExpectationMaximisation, Learner
+from retrodict.train.fitting import model_for, train_objective
 from retrodict.train.module import Settings
 from retrodict.train.rates import RateEstimates, estimate_rates, learnable
 from retrodict.train.run import Run

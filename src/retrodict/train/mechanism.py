@@ -35,7 +35,7 @@ from retrodict.missingness.spec import build, describe, write_missing
 from retrodict.proposals.base import Proposal
 from retrodict.smc.impute import impute
 from retrodict.smc.posterior import Posterior
-from retrodict.train.fitting import check_settings
+from retrodict.train.asked import check_settings
 from retrodict.train.objective import add_streams
 from retrodict.train.rates import RateEstimates, estimate_rates, learnable
 

@@ -87,7 +87,7 @@ def _give_all_back(
     when = streams.axis.from_instants(time.values) if time.calendar else time.values
     own = rows[source.rows]
     aside = np.setdiff1d(np.arange(len(codes)), own)
-    names = {role: source.names[role] for role in RESERVED}
+    names = {role: source.names[role] for role in (*RESERVED, "dates") if role in source.names}
     names |= {side: name if isinstance(name, str) and name in columns else None for side, name in parts.items()}
     full = replace(
         source,
@@ -170,7 +170,7 @@ def _notices(assumed: frozenset[str], lost: int, deaths: bool, from_birth: bool,
     if taken:
         sides = " and ".join(f"{side}=" for side in ("start", "end") if side in assumed)
         text = f"{ASSUMED} {' and '.join(taken)}, and nothing is imputed beyond"
-        found.append(f"{text}; pass {sides} if it was watched for longer")
+        found.append(f"{text}; pass {sides}, to the fit as well, if it was watched for longer")
     if lost and not from_birth:
         streams, kept = ("1 stream has", "it is") if lost == 1 else (f"{lost:,} streams have", "they are")
         found.append(

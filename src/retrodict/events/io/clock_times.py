@@ -21,11 +21,14 @@ def refuse_clock_time(value: Any, role: str, request: Request) -> None:
     given = {side: _clock(getattr(request, side)) for side in ("start", "end")}
     given = {side: clock for side, clock in given.items() if clock is not None} or {role: str(_clock(value))}
     columns = ", ".join(f'table["{side}"]' for side in given)
+    read = {None: "", "day-first": ", dayfirst=True", "month-first": ""}.get(
+        request.dates, f", format={request.dates!r}"
+    )
     moments = ", ".join(f'day + pd.Timedelta("{clock}")' for clock in given.values())
     remedy = (
         "make each day of a driver, a machine or a shop a stream of its own, and write from when to when it was "
         "watched into columns, with pandas:\n"
-        f'    day = pd.to_datetime(table["{request.time or "time"}"]).dt.normalize()\n'
+        f'    day = pd.to_datetime(table["{request.time or "time"}"]{read}).dt.normalize()\n'
         f"    {columns} = {moments}\n"
         "Then name these columns: " + ", ".join(f'{side}="{side}"' for side in given)
     )

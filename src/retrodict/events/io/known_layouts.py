@@ -15,7 +15,7 @@ LAYOUTS = {
     "xes": {"stream": "case:concept:name", "time": "time:timestamp", "type": "concept:name"},
 }
 TRANSITION = "lifecycle:transition"
-MORE_NAMES = ("transition", "lifecycle", "library", "schema")  # what some sources name besides their columns
+MORE_NAMES = ("transition", "lifecycle", "library", "schema", "dates")  # what some sources name besides their columns
 XES_KEY, XES_TEXT = b"retrodict.xes", ("__xes_head", "__xes_event", "__xes_tail")  # the text of an event log
 LIFECYCLES = ("complete", "transition", "all")
 IMPUTED = "retrodict:imputed"  # the key of a log's attribute: events that are not marked as imputed were observed

@@ -105,7 +105,7 @@ def read_table(
     columns = [time] + [bound for bound in (start, end) if bound is not None]
     if request.survey is not None:
         request.survey.see_times(columns, times, grouping.offsets, bounds.ends - bounds.starts, request)
-        request.survey.see_style(flatten(table[roles.time]), places.rows)
+        request.survey.see_style(flatten(table[roles.time]), places.rows, request.dates)
     axis = choose_axis(columns, lambda: _gaps(times, grouping, bounds), request)
     convert = axis.from_instants if time.calendar else lambda values: values.astype(np.float64)
     names_of_extras = extra_names(roles, request)
@@ -124,7 +124,7 @@ def read_table(
     }
     source = Source(
         *kept,
-        parts,
+        parts if request.dates is None else {"dates": request.dates, **parts},
         frozenset(bounds.assumed),
         names_of_extras,
         names,
@@ -250,7 +250,7 @@ def _notices(times: NDArray[Any], offsets: NDArray[np.int64], assumed: Mapping[s
     if taken:
         sides = " and ".join(f"{side}=" for side, what in assumed.items() if what != "0")
         text = f"{ASSUMED} {' and '.join(taken)}, and nothing is imputed beyond"
-        text += f"; pass {sides} if it was watched for longer"
+        text += f"; pass {sides}, to the fit as well, if it was watched for longer"
     notices = [text] if taken else []
     if assumed.get("start") == "0" and len(times):
         filled = offsets[1:] > offsets[:-1]

@@ -73,7 +73,16 @@ def about(streams: StreamSet, table: pa.Table) -> dict[str, Any] | None:
     kind = table.schema.field(str(source.names["type"])).type if source.names["type"] in table.column_names else None
     if kind is None or pa.types.is_integer(kind) or pa.types.is_floating(kind):
         return None
-    return {"types": list(source.vocabulary(streams.types)), "axis": source.axis.to_dict()}
+    facts = {"types": list(source.vocabulary(streams.types)), "axis": source.axis.to_dict()}
+    return facts | (
+        {"dates": source.names["dates"]} if source.names.get("dates") and _has_text_times(source, table) else {}
+    )
+
+
+def _has_text_times(source: Source, table: pa.Table) -> bool:
+    """Whether the dates of a table are texts, which only their form lets one read."""
+    kind = flat(table[str(source.names["time"])]).type
+    return pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_dictionary(kind)
 
 
 def own_arrow(streams: StreamSet, text: bool = False, hidden: bool = False) -> pa.Table:
@@ -169,7 +178,7 @@ def _fill(streams: StreamSet, columns: Mapping[str, Any], view: Callable[[str], 
     assert source is not None
     names = source.names
     part = {name: role for role, name in names.items() if name is not None}
-    style = source.style or find_style(flat(view(str(names["time"]))), source.axis)
+    style = source.style or find_style(flat(view(str(names["time"]))), source.axis, names.get("dates"))
     new, event = layout.new, layout.event
     filled: dict[str, Any] = {}
     rows = {"stream": layout.like, "start": layout.like, "end": layout.like}
@@ -243,7 +252,7 @@ def _type_values(streams: StreamSet, kind: pa.DataType) -> pa.Array:
 def _typed(source: Source) -> Source:
     """A table of text, with columns of dates, numbers and booleans where every value is one."""
     table, names = source.data, source.names
-    request = Request(timezone=source.axis.timezone if source.axis.is_calendar else None)
+    request = Request(timezone=source.axis.timezone if source.axis.is_calendar else None, dates=names.get("dates"))
     places = Places(None, np.arange(1, table.num_rows + 1), source.codes, source.ids)
     columns = {}
     for name, column in zip(table.column_names, table.columns, strict=True):

@@ -21,7 +21,7 @@ from retrodict import _limits
 from retrodict.errors import DataError
 from retrodict.events.io.files import cannot_read, open_regular
 from retrodict.events.io.own_table import about, write_table
-from retrodict.events.io.request import Request
+from retrodict.events.io.request import Request, check_dates
 from retrodict.events.io.tables import from_arrow
 from retrodict.events.plain import parse_json
 from retrodict.events.stream_set import StreamSet
@@ -135,7 +135,10 @@ def use_metadata(schema: pa.Schema, request: Request) -> None:
         facts = parse_json(written)
         axis = TimeAxis.from_dict(facts["axis"])
         types = tuple(str(name) for name in facts["types"])
-    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        dates = facts.get("dates")
+        if dates is not None and request.dates is None:
+            request.dates = check_dates(dates)
+    except (ValueError, KeyError, TypeError, AttributeError, DataError) as error:
         raise request.error(
             "the 'retrodict' entry of the schema metadata is damaged", "write the file again with write_events"
         ) from error

@@ -26,7 +26,7 @@ from typing import Any
 from retrodict.errors import DataError
 from retrodict.events.io.files import find_format, inner_suffix
 from retrodict.events.io.known_layouts import check_codes, check_lifecycle
-from retrodict.events.io.request import Request, check_types_argument
+from retrodict.events.io.request import Request, check_dates, check_types_argument
 from retrodict.events.stream_set import StreamSet
 
 _TABLES = {("pandas", "DataFrame"), ("polars", "DataFrame"), ("polars", "LazyFrame"), ("pyarrow", "Table")}
@@ -48,6 +48,7 @@ def read_events(
     split: str | None = None,
     codes: int | Mapping[str, str] | None = None,
     lifecycle: str | None = None,
+    dates: str | None = None,
 ) -> StreamSet:
     """Read a stream set from a file, a data frame or EasyTPP records.
 
@@ -60,13 +61,15 @@ def read_events(
     the file's suffix, and ``split`` chooses among the splits of an old pickle. ``codes`` says which codes of MEDS
     become which types: the number of parts (between ``//``) to keep, or a mapping from codes, or patterns of them, to
     types. ``lifecycle`` says which events of a process log are read: those that are "complete", "all", or all with
-    the transition as a part of their type ("transition").
+    the transition as a part of their type ("transition"). ``dates`` says how a table's dates are written where it is
+    not ISO 8601: "day-first" (10/03/2025 07:48), "month-first", or a format such as "%d.%m.%Y %H:%M".
     """
-    for name, value in {"unit": unit, "timezone": timezone, "split": split}.items():
+    for name, value in {"unit": unit, "timezone": timezone, "split": split, "dates": dates}.items():
         if value is not None and not isinstance(value, str):
             raise DataError(f"{name}= is {value!r}, not a word", remedy=f"give {name}= as text")
     request = Request(None, stream, time, type, start, end, check_types_argument(types), unit, timezone, split)
     request.codes, request.lifecycle = check_codes(codes), check_lifecycle(lifecycle)
+    request.dates = check_dates(dates)
     if isinstance(path_or_frame, str | os.PathLike):
         path = Path(path_or_frame)
         request.file = path

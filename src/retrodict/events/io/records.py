@@ -231,9 +231,9 @@ def _column_from_list(values: Sequence[Any]) -> NDArray[Any]:
 
 def refuse_table_arguments(what: str, request: Request) -> None:
     """Raise for arguments that only tables understand."""
-    for name in ("stream", "time", "type", "timezone"):
+    for name in ("stream", "time", "type", "timezone", "dates"):
         if getattr(request, name) is not None:
-            has = "plain numbers as times" if name == "timezone" else "no columns to choose from"
+            has = "plain numbers as times" if name in ("timezone", "dates") else "no columns to choose from"
             raise request.error(f"{name}= was given, but {what} has {has}", f"drop {name}=")
     refuse_options(request, None)
 

@@ -42,6 +42,7 @@ class Request:
     split: str | None = None
     codes: int | Mapping[str, str] | None = None
     lifecycle: str | None = None
+    dates: str | None = None
     layout: str | None = None
     axis: TimeAxis | None = None
     survey: Survey | None = None
@@ -106,6 +107,15 @@ class Places(NamedTuple):
         """The places of some of the events."""
         nth = None if self.nth is None else self.nth[which]
         return self._replace(rows=self.rows[which], codes=self.codes[which], nth=nth)
+
+
+def check_dates(dates: str | None) -> str | None:
+    """The argument ``dates``, if it names a form of dates."""
+    if dates is not None:
+        from retrodict.events.io.date_forms import date_form  # loads Arrow
+
+        date_form(dates)
+    return dates
 
 
 def check_types_argument(types: Any) -> tuple[str, ...] | None:

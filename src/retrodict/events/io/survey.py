@@ -14,6 +14,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from retrodict.events.io.date_forms import date_form
+from retrodict.events.io.dates_out import fitting, make_example, short_parts
 from retrodict.events.io.request import Request
 from retrodict.events.io.time_column import TimeColumn, choose_axis, decoded
 from retrodict.events.io.time_style import TimeStyle, find_step, find_style
@@ -64,10 +66,10 @@ class Settled(NamedTuple):
     first: str | None
     step: int | None
 
-    def style(self, kind: pa.DataType) -> TimeStyle:
-        """The style of a column of times of this type."""
+    def style(self, kind: pa.DataType, dates: str | None) -> TimeStyle:
+        """The style of a column of times of this type, and of this form."""
         text = pa.array([], kind) if self.first is None else pa.array([self.first]).cast(kind)
-        style = find_style(text, self.axis)
+        style = find_style(text, self.axis, dates)
         dated = style.axis.is_calendar and not pa.types.is_date(kind)
         return style._replace(step=self.step) if self.step is not None and dated else style
 
@@ -81,6 +83,8 @@ class Survey:
         self.latest: int | None = None
         self.gaps, self.spans = _Spread(), _Spread()
         self.first: tuple[int, str] | None = None  # the row and the text of the first time
+        self.formed: tuple[int, str] | None = None  # and of the first in the form ``dates``
+        self.short: set[str] = set()  # parts of dates that have no leading zero
         self.step: int | None = None
         self.names: dict[str, None] = {}
         self.integers: set[int] = set()
@@ -123,16 +127,16 @@ class Survey:
         self.gaps.add(np.diff(times)[inside])
         self.spans.add(spans)
 
-    def see_style(self, column: pa.Array, rows: NDArray[np.int64]) -> None:
+    def see_style(self, column: pa.Array, rows: NDArray[np.int64], dates: str | None) -> None:
         """Look at how the times of some rows are written."""
         column = decoded(column)
-        self.step = min((step for step in (self.step, find_step(column)) if step is not None), default=None)
+        self.step = min((step for step in (self.step, find_step(column, dates)) if step is not None), default=None)
         if pa.types.is_large_string(column.type) or pa.types.is_string(column.type):
-            valid = column.is_valid().to_numpy(zero_copy_only=False)
-            if valid.any():
-                at = int(np.argmax(valid))
-                if self.first is None or rows[at] < self.first[0]:
-                    self.first = int(rows[at]), column[at].as_py()
+            self.first = _earlier(self.first, column, rows)
+            if dates is not None:
+                texts = fitting(date_form(dates), column)
+                self.formed = _earlier(self.formed, texts, rows)
+                self.short |= short_parts(date_form(dates), texts)
 
     def see_types(self, column: pa.Array, request: Request) -> None:
         """Look at the types of a part's events, as they stand there."""
@@ -181,6 +185,8 @@ class Survey:
     def settle(self, request: Request, on_notice: Callable[[str], None]) -> Settled:
         """What holds for all parts."""
         first = self.lines if self.first is None else self.first[1]
+        if self.formed is not None and request.dates is not None:
+            first = make_example(date_form(request.dates), self.formed[1], self.short)
         of_streams = (self.constant or frozenset()) if self.repeats else frozenset[str]()
         types = request.types or self._vocabulary(on_notice)
         return Settled(self._axis(request), types, of_streams, first, self.step)
@@ -203,6 +209,13 @@ class Survey:
             return tuple(str(k) for k in range(highest + 1))
         on_notice(sparse_notice(number, highest))
         return tuple(str(value) for value in sorted(self.integers))
+
+
+def _earlier(first: tuple[int, str] | None, column: pa.Array, rows: NDArray[np.int64]) -> tuple[int, str] | None:
+    """The row and the text of the first value, of those before and of a column."""
+    valid = column.is_valid().to_numpy(zero_copy_only=False)
+    at = int(np.argmax(valid)) if valid.any() else None
+    return first if at is None or (first is not None and first[0] < rows[at]) else (int(rows[at]), column[at].as_py())
 
 
 def _words(column: TimeColumn) -> str:

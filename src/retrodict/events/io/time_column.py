@@ -10,6 +10,7 @@ import datetime
 import re
 from collections.abc import Callable
 from contextlib import suppress
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -18,13 +19,13 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from retrodict.errors import DataError, show
+from retrodict.events.io.date_forms import advice_without_form, date_form
 from retrodict.events.io.request import Places, Request
 from retrodict.events.time_axis import SECONDS, TimeAxis
 
 # After the time of day: Z, +01, +0100 or +01:00. (RE2, as Arrow has it.)
 _OFFSET = r"[T ]\d\d.*?(?P<offset>Z|[+-]\d\d(?::?\d\d)?)$"
 _ISO = "write it as a number or in ISO 8601, such as 2013-01-01T08:30:00 or 2013-01-01T08:30:00+01:00"
-_DAY_OR_MONTH_FIRST = re.compile(r"\d{1,2}[./-]\d{1,2}[./-]\d{2,4}\b")
 _ONE_ZONE = (
     "pass the zone of the place where events happened, whose clocks they follow, such as "
     'timezone="America/New_York" (timezone="UTC" where there is none): times with an offset are converted to it, '
@@ -113,9 +114,9 @@ def read_time_value(value: Any, label: str, request: Request) -> TimeColumn:
     if isinstance(value, int | float | np.number) and not isinstance(value, bool):
         return TimeColumn(np.array([float(value)]), np.array([False]), False, None, label, constant=True)
     if isinstance(value, datetime.datetime | datetime.date):
-        value = value.isoformat()
+        value, request = value.isoformat(), replace(request, dates=None)
     elif isinstance(value, np.datetime64):
-        value = str(value)
+        value, request = str(value), replace(request, dates=None)
     elif not isinstance(value, str):
         problem = f"{label} is {value!r}, which is neither a column nor a time"
         raise request.error(problem, "give the name of a column, a number or a datetime")
@@ -137,24 +138,32 @@ def _read_timestamps(column: pa.Array, source: _Source) -> TimeColumn:
 
 
 def _read_text(column: pa.Array, source: _Source) -> TimeColumn:
-    """Numbers or ISO 8601 datetimes; the first value says which."""
+    """Numbers or datetimes, in ISO 8601 unless ``dates`` says how they are written; the first value says which."""
+    written = column
 
     def explain(row: int) -> tuple[str, str]:
-        value = column[row].as_py()
+        value = written[row].as_py()
+        if source.request.dates is not None:
+            problem, remedy = date_form(source.request.dates).advice(value)
+            return f"cannot read {show(value)} {problem}", remedy
         remedy = _ISO if source.places else f"{_ISO}, or name a column, where streams differ"
-        if source.places and _DAY_OR_MONTH_FIRST.match(value):
-            name = f"table[{source.label.removeprefix('column ')}]"
-            remedy += f"; with pandas, {name} = pd.to_datetime({name}, dayfirst=True), or False where months are first"
-        return f"cannot read {show(value)} as a time", remedy
+        advice = advice_without_form(value) if source.places else None
+        return f"cannot read {show(value)} as a time", remedy if advice is None else f"{advice}; or {remedy}"
 
     first = column.drop_null()[:1]
-    if not len(first) or _is_number(first):
+    if not len(first) or (source.request.dates is None and _is_number(first)):
         return source.numbers(column, explain)
+    if source.request.dates is not None:
+        column = date_form(source.request.dates).to_iso(column)
+        lost = to_mask(pc.and_(column.is_null(), written.is_valid()))
+        if lost.any():
+            problem, remedy = explain(row := int(np.argmax(lost)))
+            raise source.error(row, f"{source.label}: {problem}", remedy)
     offsets = pc.struct_field(pc.extract_regex(column, _OFFSET), "offset")
     zoned, utc = offsets.is_valid(), pa.timestamp("ns", "UTC")
     aware = source.convert(pc.if_else(zoned, column, None), lambda part: part.cast(utc), explain)
     naive = source.convert(pc.if_else(zoned, None, column), lambda part: part.cast(pa.timestamp("ns")), explain)
-    zone = source.request.timezone or _common_zone(column, offsets, source)
+    zone = source.request.timezone or _common_zone(written, offsets, source)
     if zone is not None:
         naive = _localise(naive, source, zone)
     return source.instants(pc.coalesce(aware, naive.cast(pa.int64()).cast(utc)), zone)
@@ -246,10 +255,10 @@ def choose_axis(columns: list[TimeColumn], gaps: Callable[[], NDArray[Any]], req
         return request.settled
     recorded = request.axis or TimeAxis()
     if not columns[0].calendar:
-        if request.timezone is not None:
-            raise request.error(
-                f"timezone= was given, but {columns[0].label} holds numbers", "drop timezone=, or give datetimes"
-            )
+        for name in ("timezone", "dates"):
+            if getattr(request, name) is not None:
+                problem = f"{name}= was given, but {columns[0].label} holds numbers"
+                raise request.error(problem, f"drop {name}=, or give datetimes")
         return TimeAxis(request.unit or (None if recorded.is_calendar else recorded.unit))
     present = [column.values[~column.missing] for column in columns]
     earliest = min((int(values.min()) for values in present if len(values)), default=0)

@@ -10,6 +10,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from retrodict.events.io.date_forms import date_form
+from retrodict.events.io.dates_out import fitting, make_example, offset_of, short_parts, write_like
 from retrodict.events.io.time_column import decoded
 from retrodict.events.time_axis import TimeAxis
 
@@ -26,7 +28,7 @@ class TimeStyle(NamedTuple):
     """Times as Arrow values of ``type``: numbers, timestamps, dates or text, from times on ``axis``.
 
     Text has ``between`` date and time of day, and the offset as ``offset`` shows it ("" for none). It ends without
-    ``left_out``, where a table has no seconds or no time of day.
+    ``left_out``, where a table has no seconds or no time of day. Text of the form ``dates`` is like the ``example``.
     """
 
     type: pa.DataType
@@ -35,6 +37,8 @@ class TimeStyle(NamedTuple):
     offset: str = ""
     step: int = _SECOND  # nanoseconds: times are rounded down to it, as fine as those of the table and no finer
     left_out: str = ""
+    dates: str | None = None
+    example: str = ""
 
     def write(
         self, times: NDArray[np.float64], axis: TimeAxis, low: NDArray[np.float64], high: NDArray[np.float64]
@@ -85,11 +89,7 @@ class TimeStyle(NamedTuple):
     def _as_text(self, moments: pa.Array) -> pa.Array:
         zone = self.axis.timezone or "UTC"
         local = self._local(moments)
-        text = pc.replace_substring(
-            local.cast(pa.timestamp("us" if self.step > 1 else "ns")).cast(pa.string()), " ", self.between
-        )
-        text = pc.replace_substring_regex(text, r"\.0+$", "")
-        text = pc.replace_substring_regex(text, f"{self.left_out}$", "") if self.left_out else text
+        text = self._iso(local) if self.dates is None else write_like(date_form(self.dates), self.example, local)
         offset = pc.strftime(moments.cast(pa.timestamp("ns", zone)), format="%z")
         if self.offset == "Z":
             offset = pc.if_else(pc.equal(offset, "+0000"), "Z", _with_colon(offset))
@@ -103,7 +103,13 @@ class TimeStyle(NamedTuple):
                 pc.assume_timezone(local, zone, ambiguous="latest"),
             )  # when clocks are put back, the hour alone does not say which of two instants it is
             offset = pc.if_else(twice, offset, "")
-        return pc.binary_join_element_wise(text, offset, "").cast(self.type)
+        return pc.binary_join_element_wise(text.cast(pa.string()), offset, "").cast(self.type)
+
+    def _iso(self, local: pa.Array) -> pa.Array:
+        moments = local.cast(pa.timestamp("us" if self.step > 1 else "ns"))
+        text = pc.replace_substring(moments.cast(pa.string()), " ", self.between)
+        text = pc.replace_substring_regex(text, r"\.0+$", "")
+        return pc.replace_substring_regex(text, f"{self.left_out}$", "") if self.left_out else text
 
 
 def _with_colon(offset: pa.Array) -> pa.Array:
@@ -114,13 +120,19 @@ def _is_text(kind: pa.DataType) -> bool:
     return pa.types.is_string(kind) or pa.types.is_large_string(kind)
 
 
-def find_style(column: pa.Array, axis: TimeAxis) -> TimeStyle:
-    """The style of an Arrow column of times that was read on ``axis``."""
+def find_style(column: pa.Array, axis: TimeAxis, dates: str | None = None) -> TimeStyle:
+    """The style of an Arrow column of times that was read on ``axis``, in the form ``dates``."""
     values = decoded(column).drop_null()
     kind = values.type
     if not axis.is_calendar:
         return TimeStyle(kind if _is_text(kind) else pa.float64(), axis)
-    step = find_step(values) or _SECOND
+    step = find_step(values, dates) or _SECOND
+    if dates is not None and _is_text(kind):
+        form = date_form(dates)
+        texts = fitting(form, values).drop_null()
+        if len(texts):
+            example = make_example(form, texts[0].as_py(), short_parts(form, texts))
+            return TimeStyle(kind, axis, offset=offset_of(form, example), step=step, dates=dates, example=example)
     if _is_text(kind):
         first = values[0].as_py() if len(values) else ""
         found = _WRITTEN.match(first)
@@ -135,7 +147,7 @@ def find_style(column: pa.Array, axis: TimeAxis) -> TimeStyle:
     return TimeStyle(pa.timestamp("us", axis.timezone), axis)  # a column without a value
 
 
-def find_step(column: pa.Array) -> int | None:
+def find_step(column: pa.Array, dates: str | None = None) -> int | None:
     """The longest of day, minute, second, milli-, micro- and nanosecond of which all dates are whole numbers.
 
     None where there is no date. Minutes and days are those of the clock on the wall.
@@ -144,6 +156,7 @@ def find_step(column: pa.Array) -> int | None:
     if not len(values):
         return None
     if _is_text(values.type):
+        values = values if dates is None else date_form(dates).to_iso(values)
         finer = (step for step, pattern in zip((1, 1000, 10**6, _SECOND), _FINER, strict=True) if _any(values, pattern))
         return next(finer, _DAY if pc.all(pc.match_substring_regex(values, _MIDNIGHT)).as_py() else _MINUTE)
     if not pa.types.is_timestamp(values.type):
