@@ -16,7 +16,7 @@ from retrodict.errors import DataNotice, ModelError
 from retrodict.events.batch import make_batch
 from retrodict.missingness import Anything, Context
 from retrodict.proposals.told_rates import told_rates
-from retrodict.train.divergence import Divergence
+from retrodict.train.divergence import Divergence, count_evenly, inclusive
 from tests.checks import gradients_are_those_of_finite_differences, weights_are_those_of_the_particles
 from tests.conftest import example_model
 from tests.missingness.contract import contract_streams
@@ -169,6 +169,39 @@ def test_every_epoch_has_other_mechanisms_and_dev_always_the_same():
     assert not torch.equal(hidden[0][0].sum(1), hidden[2][0].sum(1))
     scores = [objective.loss(objective.batch(np.arange(20), None), False)[0] for objective in objectives]
     assert torch.equal(*scores)
+
+
+def test_streams_of_which_little_may_be_missing_count_for_more_whatever_is_missing():
+    streams = rd.simulate(rd.Poisson([1.0] * 3), 400, end=3.0, seed=1)
+    prior = Anything().bind(streams.types).redrawn(2)
+    batch = make_batch(streams, dtype=torch.float64)
+    counts = count_evenly(prior, batch)
+    assert float(counts.mean()) == pytest.approx(1.0)
+    shares = prior.on(streams).event_rates(streams)
+    shares = np.bincount(streams.stream_of_event, shares, len(streams)) / np.maximum(streams.lengths, 1)
+    assert float(counts[shares > 0.9].mean()) < 0.5 < 2 * float(counts[shares < 0.1].mean()) / 3
+    moved = make_batch(streams.replace(event_times=streams.event_times * 0.5), dtype=torch.float64)
+    assert torch.equal(counts, count_evenly(prior, moved))
+
+
+def test_how_much_streams_count_changes_the_gradient_and_not_the_score():
+    proposal = any_smoother()
+    complete = rd.StreamSet(list(rd.simulate(proposal.model, 30, end=3.0, seed=1)), types=TYPES)
+    objective = Divergence(proposal, complete, complete, learn_from="data")
+    batch = objective.batch(objective.epoch_batches(30, 0, 0)[0], 0)
+
+    def of_batch(even: bool) -> tuple[float, torch.Tensor]:
+        objective._points = None
+        loss, _ = objective.loss(batch, training=True)
+        if not even:
+            objective._points = None
+            loss = inclusive(objective._in_epoch, batch, objective._integral(True)).sum()
+        (gradient,) = torch.autograd.grad(loss, proposal.readout)
+        return loss.item(), gradient
+
+    (score, weighted), (plain_score, plain) = of_batch(True), of_batch(False)
+    assert score == pytest.approx(plain_score, rel=1e-12)
+    assert not torch.allclose(weighted, plain)
 
 
 def test_a_smoother_trained_without_a_mechanism_beats_filtering_for_several():
