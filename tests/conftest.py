@@ -47,6 +47,7 @@ SLOW = (
     "tests/proposals/test_mixing.py::test_training_finds_what_a_sum_cannot_say",
     "tests/proposals/test_training.py",
     "tests/report/test_page_in_browser.py",
+    "tests/report/test_page_opens.py",
     "tests/smc/online/test_agreement.py::test_answers_do_not_depend",
     "tests/smc/online/test_agreement.py::test_poisson_streams",
     "tests/smc/online/test_statistics.py",

@@ -47,17 +47,17 @@ def axe() -> str:
 
 @pytest.fixture
 def visit(browser):
-    """Open a page, as wide as asked; it must run without an error and ask nothing of any network."""
+    """Open a page, as wide as asked, ``at`` a stream; it must run without an error and ask nothing of any network."""
     pages = []
 
-    def go(path: Path, width: int = 1280, scheme: str = "light", touch: bool = False):
+    def go(path: Path, width: int = 1280, scheme: str = "light", touch: bool = False, at: str = ""):
         page = browser.new_page(viewport={"width": width, "height": 900}, color_scheme=scheme, has_touch=touch)
         page.set_default_timeout(10_000)
         page.troubles = []
         page.on("pageerror", lambda error: page.troubles.append(str(error)))
         page.on("console", lambda said: page.troubles.append(said.text) if said.type in ("error", "warning") else None)
         page.on("request", lambda asked: None if asked.url.startswith("file:") else page.troubles.append(asked.url))
-        page.goto(path.as_uri())
+        page.goto(path.as_uri() + (f"#{at}" if at else ""))
         page.wait_for_selector("html[data-ready]")
         page.wait_for_selector("#timeline svg g")
         pages.append(page)

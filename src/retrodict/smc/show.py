@@ -155,7 +155,7 @@ def _warnings(posterior: Posterior, check: dict[str, Any] | None) -> Iterator[st
     checked, here = (check or {"about": {}})["about"].get("missing"), about.get("missing")
     if checked is not None and here is not None and checked != here:
         yield f"The check was made for other missing events ({checked}) than go missing here."
-    if check is not None and (check.get("flagged") or str(check.get("verdict")).startswith("In doubt")):
+    if check is not None and not check.get("flagged") and str(check.get("verdict")).startswith("In doubt"):
         yield f"The check said: {str(check['verdict']).partition('. ')[0]}."
     yield from complaints(posterior)
     edges = about.get("edges")

@@ -13,13 +13,14 @@ import json
 import math
 from collections.abc import Iterator
 from itertools import pairwise
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from retrodict.events.stream import EventStream
 from retrodict.events.stream_set import StreamSet
+from retrodict.report.page.again import decode_command
 from retrodict.report.page.content import Answer, Content, Score
 from retrodict.report.stream_view import StreamView
 
@@ -39,9 +40,17 @@ def pack(value: Any) -> str:
     return base64.b64encode(gzip.compress(text.encode("utf-8"), 9, mtime=0)).decode("ascii")
 
 
-def index_of(content: Content, blocks: list[int]) -> dict[str, Any]:
-    """What the page knows of all streams; ``blocks`` are the numbers of the first stream of each block."""
-    o = content.observed
+class Block(NamedTuple):
+    """Streams that are packed together, from the ``first`` on, and how many ``windows`` each of them has."""
+
+    first: int
+    windows: list[int]
+    text: str
+
+
+def index_of(content: Content, blocks: list[Block]) -> dict[str, Any]:
+    """What the page knows of all streams."""
+    o, windows = content.observed, [number for block in blocks for number in block.windows]
     marks = np.zeros(len(o), dtype=np.int64)
     for bit, doubt in enumerate(content.doubts):
         marks |= doubt.streams.astype(np.int64) << bit
@@ -63,8 +72,9 @@ def index_of(content: Content, blocks: list[int]) -> dict[str, Any]:
             "surprise": _rounded(content.surprise),
             "families": _rounded(content.families),
             "doubts": marks.tolist(),
+            "windows": windows if any(windows) else None,
         },
-        "answers": [_answer(answer, o.num_types) for answer in content.answers],
+        "answers": [_answer(answer, content) for answer in content.answers],
         "first": content.first,
         "few": content.few,
         "byType": {
@@ -72,10 +82,10 @@ def index_of(content: Content, blocks: list[int]) -> dict[str, Any]:
             "expected": _rounded(content.expected.sum(0)),
         },
         "doubts": [{"name": doubt.name, "text": doubt.text} for doubt in content.doubts],
-        "warnings": content.warnings,
+        "warnings": [text[:1].upper() + text[1:] for text in content.warnings],
         "check": content.check,
         "facts": content.facts,
-        "blocks": blocks,
+        "blocks": [block.first for block in blocks],
     }
 
 
@@ -89,15 +99,15 @@ def _grain(streams: StreamSet) -> int:
     return 0 if (streams.axis.to_instants(streams.event_times) % 1_000_000_000).any() else 1000
 
 
-def blocks_of(content: Content) -> Iterator[tuple[int, str]]:
-    """The number of the first stream of each block, and the block."""
+def blocks_of(content: Content) -> Iterator[Block]:
+    """All streams in order, in blocks."""
     first, rows, size = 0, [], 0
     for i in range(len(content.observed)):
         row = stream_of(content, i)
         rows.append(row)
         size += len(json.dumps(row, separators=(",", ":")))
         if size >= _BLOCK or i == len(content.observed) - 1:
-            yield first, pack(rows)
+            yield Block(first, [len(row["w"]) for row in rows], pack(rows))
             first, rows, size = i + 1, [], 0
 
 
@@ -120,11 +130,12 @@ def stream_of(content: Content, i: int) -> dict[str, Any]:
     }
 
 
-def _answer(answer: Answer, K: int) -> dict[str, Any]:
-    z = answer.streams
+def _answer(answer: Answer, content: Content) -> dict[str, Any]:
+    z, K, command = answer.streams, content.observed.num_types, dict(content.facts).get("command")
     chance = np.bincount(z.event_types, z.columns["probability"], minlength=K).astype(np.float64)
     return {
         "cost": answer.cost,
+        "command": decode_command(command, answer.cost, content.observed.axis.unit),
         "events": z.lengths.tolist(),
         "risk": _rounded(answer.risk),
         "nothing": _rounded(answer.nothing),

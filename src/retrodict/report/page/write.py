@@ -17,21 +17,35 @@ from retrodict.events.atomic import atomic_file
 from retrodict.report.page.content import Content
 from retrodict.report.page.pack import blocks_of, index_of, pack
 
-_SCRIPTS = ("unpack", "words", "marks", "timeline", "table", "list", "charts", "summary", "score", "glossary", "page")
+_SCRIPTS = (
+    "inflate",
+    "unpack",
+    "words",
+    "marks",
+    "timeline",
+    "table",
+    "list",
+    "charts",
+    "summary",
+    "score",
+    "glossary",
+    "address",
+    "page",
+)
 
 
 def write_page(content: Content, path: str | os.PathLike[str]) -> Path:
     """Write the page, all of it or nothing."""
     head, foot = _frame(content.title)
     blocks = list(blocks_of(content))
-    index = pack(index_of(content, [first for first, _ in blocks]))
+    index = pack(index_of(content, blocks))
     with atomic_file(path) as file:
         file.write(head.encode("utf-8"))
         # The index comes before the script, the blocks after it: the list is there before they have been read.
         file.write(f'<script type="text/plain" id="index">{index}</script>\n'.encode())
         file.write(foot.encode("utf-8"))
-        for number, (_, block) in enumerate(blocks):
-            file.write(f'<script type="text/plain" id="block-{number}">{block}</script>\n'.encode())
+        for number, block in enumerate(blocks):
+            file.write(f'<script type="text/plain" id="block-{number}">{block.text}</script>\n'.encode())
         file.write(b"</body>\n</html>\n")
     return Path(path)
 

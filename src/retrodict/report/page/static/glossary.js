@@ -18,6 +18,7 @@ const GLOSSARY = {
       + 'Around 0 is usual; 1 is 2.7 times as unlikely for every event. (The unit is the nat, of the natural logarithm.)'],
     ['effective families', 'How many independent guesses are left where there are fewest. Guesses that share their past count as one; '
       + 'below 10 what is imputed there looks surer than it is.'],
+    ['window', 'A time in which more goes missing than at others, such as an outage: grey ground on the timeline.'],
     ['probability', 'How many of 100 such imputed events were really there.'],
     ['90 % interval', 'The times between which 9 of 10 such events happened.'],
     ['belief', 'The rate at which missing events are expected: high where one probably was. All types of a stream share one scale, '

@@ -9,6 +9,10 @@ const LEGEND = [
 const TRUTH = ['really missing', drawing('path', { class: 'true', d: 'M7 0l5 7l-5 7l-5 -7z' })];
 
 const WINDOW = ['window in which more goes missing', drawing('path', { class: 'window', d: 'M0 0h14v14h-14z' })];
+const FEWEST = (few) => [
+  ['effective families: independent guesses', drawing('path', { class: 'fam', d: 'M0 4h5v6h9' })],
+  [`fewer than ${few} of them: doubtful`, drawing('path', { class: 'few', d: 'M0 0h14v14h-14z' })],
+];
 
 class Page {
   constructor(index) {
@@ -55,11 +59,13 @@ class Page {
 
   listen() {
     const cost = document.getElementById('cost');  // what is scrolled to stands below it, as high as it is
-    new ResizeObserver(() => { document.documentElement.style.scrollPaddingTop = `${cost.offsetHeight + 12}px`; }).observe(cost);
+    this.leaveRoom = () => { document.documentElement.style.scrollPaddingTop = `${cost.offsetHeight + 12}px`; };
+    new ResizeObserver(this.leaveRoom).observe(cost);
     const on = (id, event, act) => document.getElementById(id).addEventListener(event, act);
     const sort = document.getElementById('sort');
     on('search', 'input', () => this.arrange());
     on('doubtful', 'change', () => this.arrange());
+    on('windowed', 'change', () => this.arrange());
     on('sort', 'change', () => { this.highest = ['expected', 'surprise'].includes(sort.value); this.arrange(); });
     on('direction', 'click', () => { this.highest = !this.highest; this.arrange(); });
     on('slider', 'input', (event) => this.decode(Number(event.target.value)));
@@ -73,6 +79,12 @@ class Page {
 
   begin() {
     const slider = document.getElementById('slider'), { streams, answers } = this.index;
+    const touched = streams.windows?.filter((windows) => windows).length;
+    if (touched) {
+      const only = document.getElementById('windowed').parentElement;
+      only.hidden = false;
+      only.querySelector('span').textContent = `only ones with a window (${number(touched)})`;
+    }
     slider.max = answers.length - 1;
     slider.value = this.which;
     document.getElementById('costs').append(...answers.map((_, n) => element('option', { value: n })));
@@ -82,49 +94,67 @@ class Page {
     this.paint(this.isDark(), false);
     fillGlossary();
     showWarnings(this.index, (i) => this.goTo(i));
-    this.arrange();
     this.decode(this.which);
-    this.list.choose(this.list.worthLooking(answers[this.which].events));
-    requestAnimationFrame(() => setTimeout(() => {  // what is below the list can wait for the first paint
-      document.getElementById('trade').replaceChildren(...tradeCharts(this.index, this.words));
-      showCheck(this.index.check, this.words);
-      showFacts(this.index.facts);
-      document.documentElement.dataset.ready = 'yes';
-    }));
+    this.arrange();
+  }
+
+  // All that is left once the file has been read, and before the browser calls the page loaded: the first stream, which is
+  // in a block below the script, and what is below the list.
+  end() {
+    document.getElementById('trade').replaceChildren(...tradeCharts(this.index, this.words));
+    showCheck(this.index.check, this.words);
+    showFacts(this.index.facts);
+    const named = streamInAddress(this.index), found = document.getElementById('found');
+    if (named < 0 ? !this.list.order.length : !this.list.order.includes(named)) this.listAll();  // filters that a browser kept
+    this.list.choose(named < 0 ? this.list.worthLooking() : this.list.order.indexOf(named));
+    found.prepend(unknownAddress(this.index));
+    if (named >= 0) this.show('instant');
+    addEventListener('hashchange', () => {
+      const i = streamInAddress(this.index);
+      if (i >= 0) this.goTo(i);
+    });
+    document.documentElement.dataset.ready = 'yes';
   }
 
   arrange() {
     const value = (id) => document.getElementById(id).value, column = value('sort');
-    const doubtful = document.getElementById('doubtful').checked;
-    const found = this.list.arrange(value('search'), column, this.highest, doubtful);
-    document.getElementById('found').textContent = `${count(found, 'stream')} of ${number(this.index.streams.id.length)}`;
+    const [doubtful, windowed] = ['doubtful', 'windowed'].map((id) => document.getElementById(id).checked), { streams } = this.index;
+    const found = this.list.arrange(value('search'), column, this.highest,
+      (i) => (!doubtful || streams.doubts[i]) && (!windowed || streams.windows[i]));
+    document.getElementById('found').textContent = `${count(found, 'stream')} of ${number(streams.id.length)}`;
     this.list.box.hidden = !found;
-    this.sayNothing(found, value('search').trim(), doubtful);
+    this.sayNothing(found, value('search').trim(), doubtful, windowed);
     const words = column === 'id' || column === 'given' ? ['In order', 'Reversed'] : ['Lowest first', 'Highest first'];
     document.getElementById('direction').textContent = words[Number(this.highest)];
   }
 
   // In place of a list without a stream: that there is none, and the way back to all.
-  sayNothing(found, text, doubtful) {
+  sayNothing(found, text, doubtful, windowed) {
     const box = document.getElementById('nothing'), all = element('button', { type: 'button' }, 'Show all streams');
-    const which = doubtful ? 'doubtful stream' : 'stream';
+    const which = windowed ? 'stream with a window' : 'stream';
     all.addEventListener('click', () => { this.listAll(); this.list.box.focus(); });
     box.hidden = found > 0;
-    box.replaceChildren(...(found ? [] : [text ? `No ${which} has “${text}” in its name.` : 'No stream is doubtful.', all]));
+    box.replaceChildren(...(found ? [] : [text ? `No ${doubtful ? 'doubtful ' : ''}${which} has “${text}” in its name.` : `No ${which} is doubtful.`, all]));
   }
 
   listAll() {
     document.getElementById('search').value = '';
-    document.getElementById('doubtful').checked = false;
+    for (const id of ['doubtful', 'windowed']) document.getElementById(id).checked = false;
     this.arrange();
   }
 
   // Choose a stream that is named elsewhere, and go there; all are listed where it was filtered out.
-  async goTo(i) {
+  goTo(i) {
     if (!this.list.order.includes(i)) this.listAll();
-    await this.list.choose(this.list.order.indexOf(i));
+    this.list.choose(this.list.order.indexOf(i));
+    this.show();
+  }
+
+  // The stream that is looked at, below the slider.
+  show(behavior = 'auto') {
+    this.leaveRoom();
     this.name.focus({ preventScroll: true });
-    document.getElementById('detail').scrollIntoView();
+    document.getElementById('detail').scrollIntoView({ behavior });
   }
 
   decode(which) {
@@ -134,15 +164,15 @@ class Page {
     showTiles(this.index, answer);
     showTypes(this.index, answer);
     showScore(this.index, answer, this.words);
+    this.list.tell(answer.events);
     this.redraw();
   }
 
-  async look(i) {
-    this.wanted = i;
-    const stream = await this.data.stream(i);
-    if (this.wanted !== i) return;  // another one was chosen meanwhile
-    this.stream = stream;
+  look(i) {
+    const isFirst = !this.stream;
+    this.stream = this.data.stream(i);
     this.redraw();
+    if (!isFirst) nameInAddress(this.index.streams.id[i]);
   }
 
   redraw() {
@@ -152,11 +182,11 @@ class Page {
     this.name.textContent = `Stream ${id[i]}`;
     const surprising = surprise[i] === null ? 'no probability' : `surprise ${brief(surprise[i])} an event`;
     this.about.textContent = `${words.between(stream.start, stream.end, stream.step)} · ${count(stream.observed.length, 'observed event')} · `
-      + `${expectedNumber(expected[i])} expected missing · ${number(answer.length)} imputed · ${surprising} · ${brief(families[i])} effective families · `
+      + `${expectedNumber(expected[i])} expected missing · ${number(answer.length)} imputed at this cost · ${surprising} · ${brief(families[i])} effective families · `
       + `expected distance to the truth ${words.amount(chosen.risk[i])} (predicting nothing: ${number(chosen.nothing[i])})${streamScore(chosen, i, words)}`;
     this.why.textContent = whyDifferent(expected[i], answer.length);
     this.doubts.replaceChildren(...index.doubts.filter((_, bit) => doubts[i] >> bit & 1).map((doubt) => element('li', {}, doubt.text)));
-    const marks = [...LEGEND, ...(stream.truth ? [TRUTH] : []), ...(stream.windows.length ? [WINDOW] : [])];
+    const marks = [...LEGEND, ...(stream.truth ? [TRUTH] : []), ...(stream.windows.length ? [WINDOW] : []), ...FEWEST(index.few)];
     this.shaded.textContent = windowWords(stream, index, words);
     this.legend.replaceChildren(...marks.map(([name, mark]) =>
       element('li', {}, drawing('svg', { width: 14, height: 14, 'aria-hidden': 'true' }, mark.cloneNode()), name)));
@@ -189,10 +219,16 @@ function stored() {
   try { return localStorage.getItem('retrodict-theme'); } catch { return null; }
 }
 
-if (typeof DecompressionStream === 'undefined') {
-  document.getElementById('lead').textContent = 'This browser is too old to unpack the page: it needs one of 2023 or later.';
-} else {
-  unpack('index').then((index) => new Page(index).begin()).catch((error) => {
+function shown(act) {
+  try { return act(); } catch (error) {
     document.getElementById('lead').textContent = `The page is damaged and cannot be shown (${error.message}).`;
-  });
+    return null;
+  }
 }
+
+const page = shown(() => {
+  const made = new Page(unpack('index'));
+  made.begin();
+  return made;
+});
+if (page) document.addEventListener('DOMContentLoaded', () => shown(() => page.end()));

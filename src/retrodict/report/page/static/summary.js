@@ -11,19 +11,19 @@ function showTiles(index, answer) {
   ];
   document.getElementById('tiles').replaceChildren(...tiles.map(([name, value]) =>
     element('div', {}, element('dt', {}, name), element('dd', {}, typeof value === 'string' ? value : number(value)))));
-  document.getElementById('why').textContent = whyDifferent(total(expected), total(answer.events));
 }
 
 // Why the two numbers differ, where more than rounding tells them apart; stands wherever both are shown.
 function whyDifferent(expected, imputed) {
   if (Math.abs(expected - imputed) < 0.5) return '';
-  return `${expectedNumber(expected)} expected and ${number(imputed)} imputed: an event is imputed only where that lowers the expected distance `
-    + 'to the truth at this cost.';
+  const both = `imputed (${number(imputed)}) than expected (${expectedNumber(expected)})`;
+  return imputed < expected ? `Fewer are ${both}, because a doubtful guess costs more than it helps.`
+    : `More are ${both}: each lowers the expected distance to the truth at this cost.`;
 }
 
 // A warning as text in which the names of streams, as Python writes them, choose these streams.
 function namedStreams(text, places, choose) {
-  return text.split(/(\bstream )('(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*"|-?\d+)/).map((part, n) => {
+  return text.split(/(\b[Ss]tream )('(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*"|-?\d+)/).map((part, n) => {
     const place = n % 3 === 2 ? places.get(part.replace(/^['"]|['"]$/g, '').replace(/\\(['"\\])/g, '$1')) : undefined;
     if (place === undefined) return part;
     const name = element('button', { type: 'button', class: 'name' }, part);
@@ -50,7 +50,7 @@ function showTypes(index, answer) {
     element('td', { class: 'bars', 'aria-hidden': 'true' }, element('span', { class: 'bar', style: `width:${(90 * expected[k] / most).toFixed(1)}%` })),
   ]);
   const table = makeTable(['type', 'observed', 'expected missing', 'imputed', 'mean prob\u00adability'], rows, 'Events by type');
-  table.querySelector('thead tr').append(element('td', { class: 'bars', 'aria-hidden': 'true' }));
+  table.querySelector('thead tr').append(element('th', { class: 'bars', 'aria-hidden': 'true' }, 'expected missing, as a bar'));
   document.getElementById('types').replaceChildren(table);
 }
 
@@ -59,12 +59,15 @@ function showCost(index, which, words) {
   const cost = words.amount(answer.cost);
   const risk = share(total(answer.risk), total(answer.nothing));
   const told = risk === null ? '' : ` Its expected distance to the truth is ${Math.round(100 * risk)} % of what predicting nothing risks.`;
-  const expected = total(index.streams.expected), made = total(answer.events);
-  const few = expected >= 5 && made < expected / 2 ? ` ${expectedNumber(expected)} are expected, but the times of most are hardly known.` : '';
-  slider.setAttribute('aria-valuetext', `${cost}, ${count(total(answer.events), 'event')} imputed`);
+  const expected = total(index.streams.expected), made = total(answer.events), why = whyDifferent(expected, made);
+  slider.setAttribute('aria-valuetext', `${cost}, ${count(made, 'event')} imputed`);
   document.getElementById('cost-words').replaceChildren(
-    element('b', {}, cost), `: ${count(total(answer.events), 'event')} imputed.${few}`,
+    element('b', {}, cost), `: ${count(made, 'event')} imputed, ${expectedNumber(expected)} expected missing.`,
     element('span', { class: 'more' }, `${told} An event too many or too few counts like one this far off. At a higher cost less probable events can be imputed, and events can move.`));
+  document.getElementById('why').textContent = why && `${why} For totals, take the expected number.`;
+  document.getElementById('again').replaceChildren(...(answer.command
+    ? ['The table at this cost: ', element('code', { id: 'command' }, answer.command)]
+    : ['No draws were kept (--no-draws): impute again without that, for a table at another cost.']));
 }
 
 function showCheck(check, words) {

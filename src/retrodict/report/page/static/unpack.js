@@ -1,9 +1,8 @@
 // Packed data: base 64 of compressed JSON, an index of all streams and blocks of what there is to see of each.
-async function unpack(id) {
+function unpack(id) {
   const text = document.getElementById(id).textContent;
   const bytes = Uint8Array.from(atob(text), (letter) => letter.charCodeAt(0));
-  const stream = new Blob([bytes]).stream().pipeThrough(new DecompressionStream('gzip'));
-  return new Response(stream).json();
+  return JSON.parse(new TextDecoder().decode(gunzip(bytes)));
 }
 
 // Times of events from their differences, in the unit of the streams.
@@ -19,7 +18,7 @@ class Data {
   }
 
   // What there is to see of stream i; a block is unpacked when the first of its streams is looked at.
-  async stream(i) {
+  stream(i) {
     const firsts = this.index.blocks;
     let low = 0;
     for (let high = firsts.length - 1; low < high;) {
@@ -30,7 +29,7 @@ class Data {
       if (this.blocks.size > 8) this.blocks.clear();
       this.blocks.set(low, unpack(`block-${low}`));
     }
-    return this.decode((await this.blocks.get(low))[i - firsts[low]], i);
+    return this.decode(this.blocks.get(low)[i - firsts[low]], i);
   }
 
   decode(row, i) {
