@@ -410,3 +410,11 @@ def test_damaged_metadata(tmp_path):
         with pytest.raises(DataError) as error:
             read_events(tmp_path / "a.parquet")
         check(error, ["a.parquet: the 'retrodict' entry of the schema metadata is damaged"])
+
+
+def test_a_column_of_types_that_is_nearly_empty_is_probably_another():
+    table = pd.DataFrame({"stream": ["a"] * 4, "time": [1.0, 2.0, 3.0, 4.0], "type": ["u", None, None, None]})
+    with pytest.raises(DataError, match="pass type= with another column: most rows have nothing in this one"):
+        read_events(table)
+    with pytest.raises(DataError, match="fill in the type or drop the row"):
+        read_events(table.assign(type=["u", None, "v", "u"]))

@@ -42,6 +42,8 @@ from retrodict.events.results import RESULTS, marks, times_among
 from retrodict.events.source import Source
 from retrodict.events.stream_set import StreamSet
 
+_MOSTLY = 0.5  # of the rows: a column that is empty in more of them is probably not the one that was meant
+
 
 class _Bounds(NamedTuple):
     """Start and end of each stream [N]; ``assumed`` says in words where an assumed start or end comes from."""
@@ -202,6 +204,8 @@ def _event_rows(
     def explain(row: int) -> tuple[str, str]:
         have, lack = ("type", "time") if no_time[row] else ("time", "type")
         problem = f"the row has a {have} but no {lack} (column {getattr(roles, lack)!r} is empty or NaN)"
+        if np.mean(no_time if no_time[row] else no_type) > _MOSTLY:
+            return problem, f"pass {lack}= with another column: most rows have nothing in this one"
         return problem, f"fill in the {lack} or drop the row; a row with neither declares an empty stream"
 
     places.refuse(no_time != no_type, explain)
