@@ -70,6 +70,11 @@ def test_a_check_tries_an_outage_of_another_day():
         checked = rd.check(filtering, streams, particles=20)
     assert checked.calibration.hidden.sum() > 0
     assert "not tried" not in checked.about["missing"]
+    smoother = rd.Smoothing(filtering.model, hidden_size=4).given(OUTAGE)
+    smoother.trained_for = OUTAGE.on(streams)  # as one that was read for this mechanism
+    with pytest.warns(DataNotice) as said:
+        rd.check(smoother, streams, particles=20)
+    assert not [notice for notice in said if "a smoother trained for" in str(notice.message)]
     with pytest.warns(DataNotice, match="so that they are not tried"):
         checked = rd.check(filtering.given(rd.Windows([("2025-03-13", "2025-03-15")])), streams, particles=20)
     assert checked.about["missing"].endswith("not tried")

@@ -75,8 +75,10 @@ def _rest(sections: list[tuple[str, list[Finding]]]) -> str:
         f"{fine} fine" if fine else "",
         f"{len(rest) - fine} off by no more than chance" if fine < len(rest) else "",
     ]
-    further = "further " if len(rest) < sum(len(found) for _, found in sections) else ""
-    return f"{len(rest)} {further}comparisons: {', '.join(filter(None, said))} (--full shows them)"
+    shown = [f for heading, found in sections if heading in _FIRST for f in found]
+    looks = sum(f.looks for f in rest + shown) - sum(1 + len(f.others) for f in shown)  # a row may stand for some types
+    further = "further " if shown else ""
+    return f"{len(rest)} {further}rows of {looks} comparisons: {', '.join(filter(None, said))} (--full shows them)"
 
 
 def _findings(sections: list[tuple[str, list[Finding]]]) -> Table:

@@ -167,7 +167,7 @@ def check(
         tried, said = fitted, in_words(fitted.missingness)
         if misses_all(fitted.missingness, complete):
             moved = at_same_hours(fitted.missingness, complete)
-            tried = fitted if moved is None else fitted.ready(moved, complete)
+            tried = fitted if moved is None else fitted.given(moved).on(complete)
             said += "" if moved is not None else UNTRIED
             warnings.warn(untouched(complete) + (MOVED if moved is not None else UNTRIED), DataNotice, stacklevel=2)
         about |= {"missing": said, "proposal": fitted.kind}
