@@ -43,7 +43,11 @@ CSV = {
         ["no column 'finish' (end=)", "a number or a datetime"],
     ),
     "two columns of one name": ("stream,time,time\na,1,2\n", {}, ["two columns are named 'time'", "a name of its own"]),
-    "semicolons": ("stream;time;type\na;1;x\n", {}, ["single field, 'stream;time;type'", "with commas"]),
+    "semicolons": (
+        "stream;time;type\na;1;x;y\n",
+        {},
+        ["4 fields, but the header has 3", "fields that hold semicolons"],
+    ),
     "too few fields": (HEADER + "a,1,x\nb,2\n", {}, ["bad.csv, row 2: the row has 2 fields, but the header has 3"]),
     "too many fields": (
         HEADER + "a,1,x\nb,2,y\nc,1,2,3\n",

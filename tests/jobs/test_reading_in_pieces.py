@@ -209,7 +209,7 @@ def test_memory_does_not_grow_with_the_streams(tmp_path):
     assert peaks[1] < 1.125 * peaks[0], peaks
 
 
-@pytest.mark.parametrize("text", [b"", b"\xff\xfe\x00", b"stream;time;type\n1;2;3\n", b"stream,time,type\n1,2,3,4\n"])
+@pytest.mark.parametrize("text", [b"", b"\xff\xfe\x00", b"stream:time:type\n1:2:3\n", b"stream,time,type\n1,2,3,4\n"])
 def test_a_small_file_that_is_no_table_is_refused_as_ever(folder, text):
     (folder / "a.csv").write_bytes(text)
     with pytest.raises(DataError) as ever:

@@ -20,6 +20,7 @@ import numpy as np
 from retrodict import _limits
 from retrodict.errors import DataError
 from retrodict.events.atomic import make_folder
+from retrodict.events.io.csv_file import separator_of
 from retrodict.events.io.files import find_format
 from retrodict.events.io.known_layouts import recognise
 from retrodict.events.io.pieces import is_parquet_folder, open_text, table_pieces
@@ -80,9 +81,12 @@ def kind_of(file: Path, given: Mapping[str, Any]) -> str | None:
     else:
         kind = find_format(file, None, folder=True)
         kind = {"csv": "csv", "parquet": "parquet", "jsonl": "lines"}.get(kind) if file.is_file() else None
-    if kind == "lines":
+    if kind in ("lines", "csv"):
         with open_text(file) as opened:
-            return None if b'"time_since_start"' in opened.read(1 << 16) else "lines"
+            beginning = opened.read(1 << 16)
+        if kind == "lines":
+            return None if b'"time_since_start"' in beginning else "lines"
+        kind = "csv" if separator_of(beginning) == "," else None  # others are written again as they came
     if kind is None:
         return None
     try:

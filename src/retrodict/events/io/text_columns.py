@@ -45,14 +45,14 @@ def as_kind(column: pa.ChunkedArray, kind: str) -> pa.ChunkedArray:
     return column if kind == "text" else column.cast(pa.int64() if kind == "integer" else pa.float64())
 
 
-def to_lines(table: pa.Table, header: bool = True) -> bytes:
+def to_lines(table: pa.Table, header: bool = True, separator: str = ",") -> bytes:
     """A table of text as CSV: fields in quotes where they need them, nothing where there is no value."""
     head = [pa.array([name], pa.large_string()) for name in table.column_names]
     body = [column.combine_chunks() for column in table.columns]
     text = b""
     for columns in (head, body) if header else (body,):
-        fields = [_quote(column).fill_null("") for column in columns]
-        lines = pc.binary_join_element_wise(*fields, pa.scalar(",", pa.large_string()))
+        fields = [_quote(column, separator).fill_null("") for column in columns]
+        lines = pc.binary_join_element_wise(*fields, pa.scalar(separator, pa.large_string()))
         ended = pc.binary_join_element_wise(lines, pa.scalar("", pa.large_string()), pa.scalar("\n", pa.large_string()))
         text += b"".join(piece.as_buffer().to_pybytes() for piece in _joined(ended))
     return text
@@ -64,8 +64,8 @@ def _joined(lines: pa.Array) -> list[pa.Scalar]:
     return [pc.binary_join(whole, pa.scalar("", pa.large_string()))[0]]
 
 
-def _quote(column: pa.Array) -> pa.Array:
-    needs = pc.or_(pc.match_substring_regex(column, '[,"\r\n]'), pc.equal(column, ""))
+def _quote(column: pa.Array, separator: str) -> pa.Array:
+    needs = pc.or_(pc.match_substring_regex(column, f'[{separator}"\r\n]'), pc.equal(column, ""))
     if not pc.any(needs).as_py():
         return column
     mark = pa.scalar('"', pa.large_string())
