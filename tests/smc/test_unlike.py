@@ -79,3 +79,16 @@ def test_streams_far_longer_than_any_of_the_fit_are_told():
         warnings.simplefilter("error", SuspicionNotice)
         rd.impute(rd.simulate(rd.Poisson(RATES), 30, end=20.0, seed=6), filtering, 20)
     assert np.isfinite(told.log_evidence).all()
+
+
+def test_rates_that_are_learned_or_varied_refuse_nothing(model):
+    complete = between_events(60, 7)
+    observed, _ = rd.ByType([0.6, 0.6]).censor(complete, seed=8)
+    with pytest.raises(DataError, match="where no event was observed"):
+        impute(model, observed, [0.02, 0.02])
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        learned = rd.learn_missing(rd.Filtering(model, rd.ByType([0.02, 0.02])), observed, rounds=2, particles=20)
+        assert (np.array(learned.missing.meaning()[1]) > 0.02).all()
+        found = rd.sensitivity(observed, rd.Filtering(model, rd.ByType([0.6, 0.6])), 1.0, (0.01, 1.0), particles=20)
+    assert len(found.rows) == 2

@@ -19,6 +19,7 @@ from retrodict.missingness.odds import with_odds
 from retrodict.proposals.base import Proposal
 from retrodict.smc.impute import impute
 from retrodict.smc.posterior import Posterior
+from retrodict.smc.unlike import rates_on_trial
 
 
 @dataclass(frozen=True)
@@ -84,7 +85,8 @@ def sensitivity(
     results = {}
     for factor in dict.fromkeys((1.0, *factors)):
         other = proposal.given(with_odds(proposal.missingness, factor))
-        here = posterior if factor == 1 and posterior is not None else impute(observed, other, **options)
+        with rates_on_trial():
+            here = posterior if factor == 1 and posterior is not None else impute(observed, other, **options)
         results[factor] = (here, here.consensus(cost))
     usual = results[1.0][1]
     rows = tuple(_compare(factor, *results[factor], usual, cost) for factor in factors)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 
 import numpy as np
 import torch
@@ -21,11 +23,24 @@ from retrodict.smc.options import Options
 _CHANCE = 1e-9  # below which what was observed cannot be
 _CUT = 0.1  # of the training streams that a model with an end atom was fitted to, this share may have been cut
 _MUCH = 3.0  # times the longest training stream that half of the streams may last before it is told
+_trying: ContextVar[bool] = ContextVar("trying", default=False)
+
+
+@contextmanager
+def rates_on_trial() -> Iterator[None]:
+    """Within the block missing rates are not what somebody says, but learned or varied: nothing is refused by them."""
+    token = _trying.set(True)
+    try:
+        yield
+    finally:
+        _trying.reset(token)
 
 
 def refuse_other_edges(observed: StreamSet, proposal: Proposal, options: Options) -> None:
     """Refuse streams that begin or end without an event, more of them than can have lost one, where the model knows
     that streams begin or end with one: an event would be imputed exactly there in each of them."""
+    if _trying.get():
+        return
     model, there = proposal.model, edge_events(observed)
     if model.start_atom is not None:
         none = math.exp(float(model.start_atom.log_none()))

@@ -36,6 +36,7 @@ from retrodict.models.start import first_types
 from retrodict.proposals import Filtering, Proposal, Smoothing
 from retrodict.smc.impute import impute
 from retrodict.smc.posterior import Posterior
+from retrodict.smc.unlike import rates_on_trial
 from retrodict.train.mechanism import Completion, completions, maximise
 from retrodict.train.objective import Objective, add_streams, epoch_seed
 
@@ -237,4 +238,5 @@ class ExpectationMaximisation(Objective):
             )
 
     def _impute(self, observed: StreamSet, particles: int, seed: int, resample: str | None = "systematic") -> Posterior:
-        return impute(observed, self.learner.proposal, particles, seed, resample, islands=1)
+        with rates_on_trial():
+            return impute(observed, self.learner.proposal, particles, seed, resample, islands=1)

@@ -35,6 +35,7 @@ from retrodict.missingness.spec import build, describe, write_missing
 from retrodict.proposals.base import Proposal
 from retrodict.smc.impute import impute
 from retrodict.smc.posterior import Posterior
+from retrodict.smc.unlike import rates_on_trial
 from retrodict.train.asked import check_settings
 from retrodict.train.objective import add_streams
 from retrodict.train.rates import RateEstimates, estimate_rates, learnable
@@ -96,7 +97,8 @@ def learn_missing(
         learned.missing = learned.missing.bind(streams.types, unit)
         for number in range(len(learned.evidence), rounds):
             proposal.missingness = learned.missing
-            posterior = impute(streams, proposal, particles, seed=seed * 1_000_003 + number, islands=1)
+            with rates_on_trial():
+                posterior = impute(streams, proposal, particles, seed=seed * 1_000_003 + number, islands=1)
             evidence = float(posterior.log_evidence.sum()) / max(streams.num_events, 1)
             completed = completions(posterior, draws, seed * 1_000_003 + number)
             learned.missing = maximise(learned.missing, completed)

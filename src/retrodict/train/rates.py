@@ -17,6 +17,7 @@ from retrodict.events.stream_set import StreamSet, describe_types
 from retrodict.missingness.by_type import ByType
 from retrodict.proposals.base import Proposal
 from retrodict.smc.impute import impute
+from retrodict.smc.unlike import rates_on_trial
 from retrodict.train.information import Information, Moments, information, moments, pool
 
 _PARTS, _STEPS, _MOST = 4, 8, 32  # independent parts of the particles, steps, and runs of a step: the latter at most
@@ -109,7 +110,10 @@ class _Measured:
         """One more run for each part."""
         done = sum(part.runs for part in self.parts)
         seeds = range(self.seed + done, self.seed + done + _PARTS)
-        new = [moments(impute(self.streams, self.proposal, self.particles, seed=seed), self.types) for seed in seeds]
+        with rates_on_trial():
+            new = [
+                moments(impute(self.streams, self.proposal, self.particles, seed=seed), self.types) for seed in seeds
+            ]
         self.parts = [pool(pair) for pair in zip(self.parts, new, strict=True)] if self.parts else new
         self.at = self._of(self.parts)
         self.without = [self._of([part for part in self.parts if part is not left]).matrix for left in self.parts]
