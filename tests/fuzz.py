@@ -207,7 +207,8 @@ def task(number: int, seed: int, good: dict[str, Any], folder: Path) -> Callable
         suffix = choose.choice(list(good["files"]))
         path = folder / f"bad.{suffix}"
         path.write_bytes(mutate_file(choose.choice(good["files"][suffix]), suffix, choose))
-        options: dict[str, Any] = choose.choice([{}, {}, {}, {"end": 9.0}, {"types": ["u", "v"]}, {"unit": "hour"}])
+        some = [{"end": 9.0}, {"types": ["u", "v"]}, {"unit": "hour"}, {"dates": "day-first"}]
+        options: dict[str, Any] = choose.choice([{}, {}, {}, *some])
         return partial(read, path, options)
     if kind < 0.77:
         text = choose.choice(MECHANISMS).encode()
