@@ -2,14 +2,16 @@
 
     python -m experiments.universal models --folder reproduced --device cuda
     python -m experiments.universal train --folder reproduced --device cuda --workers 15 --seconds 500 --own-seconds 230
+    python -m experiments.universal tune --folder reproduced --device cuda --workers 4 --cases deterministic rho-0.1
     python -m experiments.universal measure --folder reproduced --device cuda --workers 16
     python -m experiments.universal show --folder reproduced
 
 ``--folder`` is that of a run (``make reproduce``), finished or not: ``models`` makes what streams and models it lacks.
 Elevator streams, cabs of New Year 2013 (new-year) and random processes (neural-100, hawkes-a and so on, as in
 ``experiments/honest.py``) are for choosing, as is ``--part dev``; ``--mixing`` compares sizes, and ``show --part dev``
-lists all that was measured. ``experiments/honest.py`` uses the smoothers that are trained here. Each result is one JSON
-file, and what is there is not done again.
+lists all that was measured. ``tune`` trains the one smoother further for single cases, ``--methods tuned``.
+``experiments/honest.py`` uses the smoothers that are trained here. Each result is one JSON file, and what is there is
+not done again.
 """
 
 from __future__ import annotations
@@ -39,6 +41,7 @@ from retrodict.events.stream_set import Splits, StreamSet
 
 CASES = (*(f"rho-{rho:g}" for rho in RHOS), DETERMINISTIC, "outage", "delay")
 METHODS = ("one", "own", "filtering")
+TUNED = "tuned"  # the one smoother, trained further for a case
 NEW_YEAR = "new-year"
 
 
@@ -99,17 +102,20 @@ def make_model(folder: Path, dataset: str, device: str) -> str:
     return f"{dataset}: {record['epochs']} epochs, {record['nats_per_event']}"
 
 
-def train(folder: Path, dataset: str, name: str, mixing: int | None, seconds: float, device: str) -> str:
-    """Train one smoother for ``seconds``, or until dev no longer improves."""
+def train(
+    folder: Path, dataset: str, name: str, mixing: int | None, seconds: float, device: str, tuned: bool = False
+) -> str:
+    """Train one smoother for ``seconds``, or until dev no longer improves; ``tuned``: from the one smoother on."""
     torch.set_num_threads(1)
     given = source(folder, dataset)
     missing = None if name == "one" else missing_in(name, dataset, given.splits.train)
     torch.manual_seed(0)
+    untrained = rd.Smoothing(given.model, missing, given.hidden, mixing)
     smoother = rd.fit(
-        rd.Smoothing(given.model, missing, given.hidden, mixing),
+        rd.load_proposal(smoother_of(folder, dataset)).given(missing) if tuned else untrained,
         given.splits.train,
         given.splits.dev,
-        directory=smoother_of(folder, dataset, name, mixing),
+        directory=smoother_of(folder, dataset, f"{TUNED}-{name}" if tuned else name, mixing),
         batch_size=given.batch,
         epochs=1000,
         patience=30,
@@ -141,7 +147,8 @@ def proposal_for(folder: Path, task: Task, model: rd.Model, missing: rd.Missingn
     """The proposal for the case's mechanism; None where it was not trained."""
     if task.method == "filtering":
         return rd.Filtering(model, missing)
-    path = smoother_of(folder, task.dataset, "one" if task.method == "one" else task.case, task.mixing)
+    names = {"one": "one", TUNED: f"{TUNED}-{task.case}"}
+    path = smoother_of(folder, task.dataset, names.get(task.method, task.case), task.mixing)
     return rd.load_proposal(path).given(missing) if (path / "proposal.json").exists() else None
 
 
@@ -189,20 +196,27 @@ def show_all(folder: Path, part: str) -> str:
 
 
 def show(folder: Path) -> str:
-    """Effective sizes (without resampling) and distances of the one smoother and filtering, as shares of the own's."""
+    """Effective sizes (without resampling) and distances of the one smoother and filtering, as shares of the own's.
+
+    A second table has those of the smoothers that were trained further for their case.
+    """
+    return "\n\n".join(_beside_own(folder, others) for others in (("one", "filtering"), (TUNED,)))
+
+
+def _beside_own(folder: Path, others: tuple[str, ...]) -> str:
     found = {file.stem: read_json(file) for file in sorted(results_of(folder, "test").glob("*.json"))}
     numbers = sorted({int(name.split(".own.")[1]) for name in found if ".own." in name})
-    names = ["data", "case", "own, M = 50", *(f"{x}, {M:,}" for M in numbers for x in ("one", "filtering"))]
-    names += [f"distance {x}, {M:,}" for M in numbers for x in ("one", "filtering")]
+    names = ["data", "case", "own, M = 50", *(f"{x}, {M:,}" for M in numbers for x in others)]
+    names += [f"distance {x}, {M:,}" for M in numbers for x in others]
     cases = sorted({name.split(".own.")[0] for name in found if ".own." in name})
     rows = []
     for case in cases:
-        results = {(x, M): found.get(f"{case}.{x}.{M}") for x in METHODS for M in numbers}
+        results = {(x, M): found.get(f"{case}.{x}.{M}") for x in ("own", *others) for M in numbers}
         if None in results.values():
             continue
         row = [*case.split(".", 1), f"{np.mean(results['own', 50]['ess_without_resampling']):.1f}"]
-        row += [_share(results, x, M, "ess_without_resampling") for M in numbers for x in ("one", "filtering")]
-        row += [_share(results, x, M, "distance") for M in numbers for x in ("one", "filtering")]
+        row += [_share(results, x, M, "ess_without_resampling") for M in numbers for x in others]
+        row += [_share(results, x, M, "distance") for M in numbers for x in others]
         rows.append(row)
     return table(names, rows)
 
@@ -224,6 +238,9 @@ def jobs(stage: str, given: argparse.Namespace) -> Iterator[tuple[Any, ...]]:
             for dataset in given.only:
                 for mixing in given.mixing if name == "one" else [None]:
                     yield given.folder, dataset, name, mixing, seconds, given.device
+    elif stage == "tune":
+        for dataset, case in product(given.only, given.cases):
+            yield given.folder, dataset, case, None, given.own_seconds, given.device, True
     else:
         for particles, dataset, case, method in product(given.particles, given.only, given.cases, given.methods):
             for mixing in given.mixing if method == "one" else [None]:
@@ -234,14 +251,14 @@ def jobs(stage: str, given: argparse.Namespace) -> Iterator[tuple[Any, ...]]:
 def main() -> None:
     """Run a stage."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("stage", choices=("models", "train", "measure", "show"))
+    parser.add_argument("stage", choices=("models", "train", "tune", "measure", "show"))
     parser.add_argument("--folder", type=Path, default=Path("reproduced"))
     parser.add_argument("--only", nargs="+", default=["taxi", "flights"])
     parser.add_argument(
         "--own", nargs="*", default=list(CASES), choices=CASES, help="cases with a smoother of their own"
     )
     parser.add_argument("--cases", nargs="+", default=list(CASES), choices=CASES)
-    parser.add_argument("--methods", nargs="+", default=list(METHODS), choices=METHODS)
+    parser.add_argument("--methods", nargs="+", default=list(METHODS), choices=(*METHODS, TUNED))
     parser.add_argument("--particles", nargs="+", type=int, default=[1000, 50])
     parser.add_argument("--mixing", nargs="+", type=int, default=[None])
     parser.add_argument("--part", choices=("dev", "test"), default="test")
@@ -254,7 +271,8 @@ def main() -> None:
     if given.stage == "show":
         print(show(given.folder) if given.part == "test" else show_all(given.folder, given.part))
         return
-    function: Callable[..., str] = {"models": make_model, "train": train, "measure": measure}[given.stage]
+    stages = {"models": make_model, "train": train, "tune": train, "measure": measure}
+    function: Callable[..., str] = stages[given.stage]
     context = multiprocessing.get_context("spawn")  # a forked process cannot use CUDA
     with ProcessPoolExecutor(given.workers, context) as pool:
         for future in [pool.submit(function, *arguments) for arguments in jobs(given.stage, given)]:
