@@ -2,6 +2,7 @@
 
     python -m experiments.recipes --data ../shared/data --out runs/recipes --seconds 480 --workers 16
     python -m experiments.recipes --lines "taxi, several layers" "taxi, one layer" --seconds 480 --workers 16
+    python -m experiments.recipes --lines "taxi, several layers" --recipes "2 layers of 32 units, dropout .2"
 
 Every recipe is fitted with three seeds, each fit in a process of its own, and keeps its best on dev when time is up.
 Nats per event by 16 nodes a panel, first event not scored. ``fits.json`` has all fits, ``table.md`` a row a recipe.
@@ -90,7 +91,10 @@ LINES: dict[str, tuple[str, dict[str, Recipe]]] = {
     ),
     "paper's taxi, several layers": (
         "paper",
-        {"2 layers of 64 units, dropout .2": Recipe(_SPACE, 64, 2, share=0.6, how={"dropout": 0.2})},
+        {
+            "2 layers of 32 units, dropout .2": Recipe(_SPACE, 32, 2, share=0.6, how={"dropout": 0.2}),
+            "2 layers of 64 units, dropout .2": Recipe(_SPACE, 64, 2, share=0.6, how={"dropout": 0.2}),
+        },
     ),
 }
 
@@ -118,8 +122,10 @@ def fit_one(data: Path, folder: Path, line: str, recipe: str, seed: int, seconds
     (folder / "fit.json").write_text(json.dumps(about))
 
 
-def fit_all(lines: list[str], data: Path, out: Path, end: float, workers: int) -> list[dict[str, Any]]:
-    """All fits, so many at a time, until ``end`` of the clock; those that failed or had no time are left out."""
+def fit_all(
+    lines: list[str], recipes: list[str], data: Path, out: Path, end: float, workers: int
+) -> list[dict[str, Any]]:
+    """All fits, ``workers`` at a time, until ``end`` of the clock; those that failed or had no time are left out."""
 
     def fit(job: tuple[str, str, int, float]) -> None:
         line, recipe, seed, share = job
@@ -141,7 +147,8 @@ def fit_all(lines: list[str], data: Path, out: Path, end: float, workers: int) -
 
     done: list[dict[str, Any]] = []
     began = time.time()
-    jobs = [(line, name, s, made.share) for line in lines for name, made in LINES[line][1].items() for s in SEEDS]
+    named = [(line, name, made.share) for line in lines for name, made in LINES[line][1].items()]
+    jobs = [(line, name, s, share) for line, name, share in named if not recipes or name in recipes for s in SEEDS]
     with ThreadPoolExecutor(workers) as pool:
         list(pool.map(fit, jobs))
     return done
@@ -192,6 +199,7 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, default=480.0)
     parser.add_argument("--workers", type=int, default=os.cpu_count())
     parser.add_argument("--lines", nargs="+", choices=LINES, default=list(LINES))
+    parser.add_argument("--recipes", nargs="+", default=[], help="of these lines; by default all")
     parser.add_argument("--one", nargs=5)
     given = parser.parse_args()
     if given.one:
@@ -200,7 +208,9 @@ def main() -> None:
         return
     _be_quiet()
     given.out.mkdir(parents=True, exist_ok=True)
-    fits = fit_all(given.lines, given.data, given.out, time.time() + given.seconds - _AFTER, given.workers)
+    fits = fit_all(
+        given.lines, given.recipes, given.data, given.out, time.time() + given.seconds - _AFTER, given.workers
+    )
     rows = tabulate(given.lines, given.data, fits)
     (given.out / "fits.json").write_text(json.dumps(fits, indent=1))
     (given.out / "table.md").write_text("\n".join(rows) + "\n")
