@@ -191,7 +191,7 @@ public:
 
     void activate(const float* x, float* rates) const { w_.rates.activate(x, rates); }
     void sum_up(int n, const float* x, const float* weights, float* sums) const { w_.rates.sum_up(n, x, weights, sums); }
-    float weigh(const float* x, const float* weights) const { return w_.rates.weigh(x, weights); }
+    float weigh(int n, const float* x, const float* weights) const { return w_.rates.weigh(n, x, weights); }
 
     double log_rate(int k, float x) const { return w_.rates.log_rate(k, x); }
 
@@ -357,10 +357,10 @@ public:
         each(K, x, rates, [](dvec y) { return softplus(y); });
     }
 
-    double weigh(const double* x, const double* weights) {
-        const double* rates = rates_of(1, x);
+    double weigh(int n, const double* x, const double* weights) {
+        const double* rates = rates_of(n, x);
         double sum = 0;
-        for (int k = 0; k < K; k++) sum += weights[k] * rates[k];
+        for (int i = 0; i < n * K; i++) sum += weights[i] * rates[i];
         return sum;
     }
 

@@ -44,12 +44,16 @@ struct ScaledSoftplus {
         }
     }
 
-    // The weighted sum of rates over types.
-    float weigh(const float* x, const float* weights) const {
-        vec own = {};
-        for (int k = 0; k < Kp; k += W)
-            own += load(height.data() + k) * load(weights + k) * softplus(load(x + k) * load(inverse_scale.data() + k));
-        return sum(own);
+    // The sum of n points' rates [n][Kp] over points and types, weighted [n][Kp].
+    float weigh(int n, const float* x, const float* weights) const {
+        vec all = {};
+        for (int k = 0; k < Kp; k += W) {
+            const vec inverse = load(inverse_scale.data() + k);
+            vec own = {};
+            for (int j = 0; j < n; j++) own += load(weights + j * Kp + k) * softplus(load(x + j * Kp + k) * inverse);
+            all += load(height.data() + k) * own;
+        }
+        return sum(all);
     }
 
     double log_rate(int k, float x) const {

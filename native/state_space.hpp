@@ -173,7 +173,7 @@ public:
 
     void activate(const float* x, float* rates) const { w_.rates.activate(x, rates); }
     void sum_up(int n, const float* x, const float* weights, float* sums) const { w_.rates.sum_up(n, x, weights, sums); }
-    float weigh(const float* x, const float* weights) const { return w_.rates.weigh(x, weights); }
+    float weigh(int n, const float* x, const float* weights) const { return w_.rates.weigh(n, x, weights); }
 
     double log_rate(int k, float x) const { return w_.rates.log_rate(k, x); }
 

@@ -97,12 +97,13 @@ public:
         : process_(weights, future == nullptr), future_weights_(future), mixing_(future && future->mixing ? &*future->mixing : nullptr),
           settings_(settings), changes_(settings.missing.empty()), M_(settings.particles), Kp_(process_.Kp),
           units_(mixing_ ? mixing_->padded_units : 0), rho_(Kp_), ones_(Kp_),
-          node_weights_(settings.nodes.size()), season_(Kp_), x_((kSlots + 1) * Kp_), rates_(2 * Kp_), low_(units_),
+          node_weights_(settings.nodes.size()), x_((kSlots + 1) * Kp_), rates_(2 * Kp_), low_(units_),
           high_(units_), sums_(size_t(kChunk) * Past::kPoints * units_) {
         for (int k = 0; k < Kp_; k++)
             rho_[k] = static_cast<Real>(!changes_ && k < process_.K ? settings.missing[k] : 0.0), ones_[k] = 1;
         std::copy(settings.weights.begin(), settings.weights.end(), node_weights_.data());
         const size_t most = std::max(settings.nodes.size(), settings.grid.size());
+        season_.reserve(most * Kp_), shares_.reserve(most * Kp_);
         points_.reserve(most * Kp_), ahead_.reserve(most * Kp_), times_.resize(most), terms_.resize(most);
         if (mixing_) scratch_.reserve(mixing_->scratch(static_cast<int>(most)));
         grid_p_.resize(settings.grid.size()), grid_q_.resize(settings.grid.size());
@@ -157,7 +158,7 @@ private:
     int M_, Kp_, units_, alive_ = 0;
     Buffer<Real> rho_, ones_;    // now; 1 for all types
     Buffer<Real> node_weights_;  // those of settings_.nodes
-    Buffer<Real> season_;        // its factors now
+    Buffer<Real> season_, shares_;  // at points in time: its factors; what multiplies lambda^q
     Buffer<Real> x_, rates_, ahead_, points_;
     Buffer<float> low_, high_, sums_, scratch_;
     Past pasts_[kChunk], end_past_;
@@ -434,22 +435,17 @@ private:
     // The sum of rho lambda^q at a single time; ``take`` needs more of it.
     Real evaluate(const Stream& s, const Row& row, double time, const Real* drives) {
         look_ahead(s, row, 1, &time, drives);
-        if (!changes_) return process_.weigh(future_ ? ahead_.data() : drives, rho_.data());
-        return rates_at(s, row.since + time, drives, ahead_.data());
+        if (changes_) shares_at(s, row.since + time, season_.data(), rho_.data());
+        return process_.weigh(1, future_ ? ahead_.data() : drives, rho_.data());
     }
 
-    // lambda^p and rho lambda^q, [Kp] each in rates_, from the drives of both; returns the sum of the latter.
-    Real rates_at(const Stream& s, double t, const Real* drives, const Real* ahead) {
-        Real *model = rates_.data(), *proposal = model + Kp_;
-        process_.activate(drives, model);
-        if (future_) process_.activate(ahead, proposal);
-        if (!future_) std::copy_n(model, Kp_, proposal);
-        if (changes_) s.missing.at(t, here_, rho_.data());
-        if (s.missing.has_season()) {
-            s.missing.season(t, here_, season_.data());
-            scale(model, season_.data(), Kp_), scale(proposal, season_.data(), Kp_);
-        }
-        return scale(proposal, rho_.data(), Kp_);
+    // What multiplies activated drives at a time in the stretch here_: of lambda^p the season's factor, where there is
+    // one, and of rho lambda^q rho and that.
+    void shares_at(const Stream& s, double t, Real* model, Real* proposal) const {
+        s.missing.at(t, here_, proposal);
+        if (!s.missing.has_season()) return;
+        s.missing.season(t, here_, model);
+        scale(proposal, model, Kp_);
     }
 
     // The next event of a row before the right end of its segment, by thinning under bounds over short stretches.
@@ -483,14 +479,14 @@ private:
         if (mixing_) past_->range(from, to, low_.data(), high_.data());
         if (future_) s.outlook.add_bound(row.since + from, row.since + to, top, low_.data(), high_.data());
         if (mixing_) mixing_->add_bound(top, low_.data(), high_.data(), scratch_.data());
-        if (!changes_) return process_.weigh(top, rho_.data()) * (1 + 1e-5);
-        process_.activate(top, rates_.data());
-        s.missing.peak(row.since + from, row.since + to, here_, rho_.data());
-        if (s.missing.has_season()) {
-            s.missing.season_peak(row.since + from, row.since + to, here_, season_.data());
-            scale(rates_.data(), season_.data(), Kp_);
+        if (changes_) {
+            s.missing.peak(row.since + from, row.since + to, here_, rho_.data());
+            if (s.missing.has_season()) {
+                s.missing.season_peak(row.since + from, row.since + to, here_, season_.data());
+                scale(rho_.data(), season_.data(), Kp_);
+            }
         }
-        return scale(rates_.data(), rho_.data(), Kp_) * (1 + 1e-5);
+        return process_.weigh(1, top, rho_.data()) * (1 + 1e-5);
     }
 
     // The same within the stretch here_; what is left of the wait holds for the next one.
@@ -527,14 +523,12 @@ private:
         return std::min(type, possible);
     }
 
-    // An event in slot kCandidate, where rho lambda^q was just evaluated: draw its type in proportion to lambda^q_k and
-    // weigh by p / q there; rho is in both.
+    // An event in slot kCandidate, where rho lambda^q was just evaluated: draw its type in proportion to rho_k lambda^q_k
+    // and weigh by p / q there; rho is in both.
     Step take(Row& row, double at) {
         Real* proposal = rates_.data() + Kp_;
-        if (!changes_) {
-            process_.activate(future_ ? ahead_.data() : x(kCandidate), proposal);
-            scale(proposal, rho_.data(), Kp_);
-        }
+        process_.activate(future_ ? ahead_.data() : x(kCandidate), proposal);
+        scale(proposal, rho_.data(), Kp_);
         const int type = type_at(proposal, row.draws.next() * total(proposal, Kp_));
         if (future_) row.log_weight += process_.log_rate(type, x(kCandidate)[type]) - process_.log_rate(type, ahead_[type]);
         return {true, at, type, kCandidate};
@@ -572,13 +566,25 @@ private:
         const int n = static_cast<int>(settings_.nodes.size());
         for (int j = 0; j < n; j++) times_[j] = from + (to - from) * settings_.nodes[j];
         look_at_all(s, row, r, n);
-        if (!changes_) return (to - from) * constant_part(n);
+        return (to - from) * (changes_ ? changing_part(s, row, n) : constant_part(n));
+    }
+
+    // The nodes' sum where rho changes, or the season.
+    double changing_part(const Stream& s, const Row& row, int n) {
+        const bool season = s.missing.has_season();
+        if (here_.possible || season)
+            for (int j = 0; j < n; j++) {
+                Real *model = season_.data() + j * Kp_, *proposal = shares_.data() + j * Kp_;
+                shares_at(s, row.since + times_[j], model, proposal);
+                for (int k = 0; k < Kp_; k++) proposal[k] *= node_weights_[j];
+                for (int k = 0; k < Kp_ && season; k++) model[k] *= node_weights_[j];
+            }
         double sum = 0;
-        for (int j = 0; j < n; j++) {
-            const double proposed = rates_of(s, row, j);
-            sum += settings_.weights[j] * (exact() ? proposed : proposed - total(rates_.data(), Kp_));
-        }
-        return sum * (to - from);
+        if (here_.possible) sum += process_.weigh(n, future_ ? ahead_.data() : points_.data(), shares_.data());
+        if (exact()) return sum;
+        if (season) return sum - process_.weigh(n, points_.data(), season_.data());
+        process_.sum_up(n, points_.data(), node_weights_.data(), rates_.data());
+        return sum - total(rates_.data(), Kp_);
     }
 
     // The nodes' sum where rho never changes: of rates first, and then over types.
@@ -603,13 +609,10 @@ private:
     // lambda^p at the j-th of these, in rates_; returns the sum of rho lambda^q.
     double rates_of(const Stream& s, const Row& row, int j) {
         const Real* drives = points_.data() + j * Kp_;
-        if (here_.possible) return rates_at(s, row.since + times_[j], drives, ahead_.data() + j * Kp_);
+        if (changes_) shares_at(s, row.since + times_[j], season_.data(), rho_.data());
         process_.activate(drives, rates_.data());
-        if (s.missing.has_season()) {
-            s.missing.season(row.since + times_[j], here_, season_.data());
-            scale(rates_.data(), season_.data(), Kp_);
-        }
-        return 0;
+        if (s.missing.has_season()) scale(rates_.data(), season_.data(), Kp_);
+        return here_.possible ? process_.weigh(1, future_ ? ahead_.data() + j * Kp_ : drives, rho_.data()) : 0;
     }
 
     // The next event of a row before the right end of its segment, from the interpolant of lambda^q on a grid over each
