@@ -240,6 +240,7 @@ def show(folder: Path) -> None:
     for key in ("default", "ideal"):
         if some := [result for result in processes.values() if key in result]:
             print(_far_bins(some, key), "\n")
+    print(_shortfalls(processes), "\n")
     _show_rows(long)
     _show_rows(real)
 
@@ -256,6 +257,35 @@ def _far_bins(found: list[dict[str, Any]], key: str) -> str:
     chance = 2 * norm.sf(0.05 / np.sqrt(p * (1 - p) / n))
     far = int((abs(p - h) > 0.05).sum())
     return f"{key}: {far} of {len(n)} bins are off by more than .05, by chance {chance.sum():.0f}"
+
+
+def _shortfalls(found: dict[Task, Any]) -> str:
+    """Where distances, coverage and risks of processes are not what one would want of an honest default."""
+    far, ideal_far, above, covered, risks = [list[str]() for _ in range(5)]
+    excess: list[float] = []
+    for task, result in found.items():
+        ideals = found.get(task._replace(method="filtering"), {}).get("ideal")
+        for i, (score, nothing) in enumerate(zip(result["default"], result["nothing"], strict=True)):
+            name, share = f"{task.name}, cost {i + 1}: ", score["distance"] / nothing
+            far += [name + f"{share:.4f}"] * (share > 1.005)
+            if ideals:
+                ideal = ideals[i]["distance"] / nothing
+                ideal_far += [name + f"{ideal:.4f}"] * (ideal > 1.005 and task.method == "filtering")
+                excess += [share - ideal] * (i >= len(ideals) // 2)
+                above += [name + f"{share - ideal:.3f}"] * (i >= len(ideals) // 2 and share - ideal > 0.02)
+            rate = round(100 * score["covered"] / max(score["aligned"], 1))
+            covered += [name + f"{rate} of {score['aligned']}"] * (score["aligned"] >= 100 and not 86 <= rate <= 93)
+            off = 100 * (result["risk"][i] / score["distance"] - 1)
+            risks += [name + f"{off:+.1f}"] * (abs(off) > 5)
+    lists = {
+        "distances above 1.005 of nothing": far,
+        "ideal distances above 1.005 of nothing": ideal_far,
+        f"distances more than .02 above the ideal, of {len(excess)} at middle and high costs": above,
+        "coverage of 100 or more events that is not 86 to 93 %": covered,
+        "risks more than 5 % off": risks,
+    }
+    lines = [f"{what}: {len(some)}" + "".join(f"; {each}" for each in some) for what, some in lists.items()]
+    return "\n".join([*lines, f"above the ideal at middle and high costs, on average: {np.mean(excess):.4f}"])
 
 
 def _parts(name: str) -> Task:
