@@ -122,3 +122,45 @@ def test_the_option_is_the_first_remedy(model, tmp_path):
             rd.DataError, match=r"logged.csv, stream 't\d+', row \d+: column 'from'.*dates='day-first' if"
         ):
             impute(model, file, tmp_path / "out.csv", *chunks)
+
+
+OUTAGE = "mechanism: windows\ninside: 0.9\nwindows: [[04/03/2025 09:00, 07/03/2025 15:30]]\n"
+INSIDE = (pd.Timestamp("2025-03-04 09:00"), pd.Timestamp("2025-03-07 15:30"))
+
+
+def write_outage(folder) -> list[str]:
+    (folder / "outage.yaml").write_text(OUTAGE)
+    return ["-m", str(folder / "outage.yaml"), *COLUMNS, "--dates", "day-first"]
+
+
+@pytest.mark.parametrize("chunks", [[], ["--chunk-streams", "4"]])
+def test_an_outage_has_dates_of_the_form_of_the_table(model, tmp_path, chunks):
+    file, words = write(tmp_path, "%d/%m/%Y %H:%M"), write_outage(tmp_path)
+    more = ["--filtering", "--particles", "16", "--no-draws", "--cost", "20", *chunks]
+    run("impute", model, str(file), "-o", str(tmp_path / "out.csv"), *words, *more)
+    found = pd.read_csv(tmp_path / "out.csv", dtype=str)
+    new = pd.to_datetime(found.loc[found["imputed"] == "true", "logged_at"], format="%d/%m/%Y %H:%M")
+    assert len(new)
+    assert new.between(*INSIDE).all()
+    without = [word for word in words if word not in ("--dates", "day-first")]
+    write(tmp_path, None)
+    with pytest.raises(rd.DataError, match=r"outage.yaml: key 'windows', window 1: cannot read '04/03/2025 09:00'"):
+        run("impute", model, str(file), "-o", str(tmp_path / "no.csv"), *without, *more)
+
+
+def test_every_command_that_takes_an_outage_reads_its_dates_so(model, tmp_path):
+    file, words = write(tmp_path, "%d/%m/%Y %H:%M"), write_outage(tmp_path)
+    run("censor", str(file), "-o", str(tmp_path / "seen.csv"), "--hidden", str(tmp_path / "hidden.csv"), *words)
+    hidden = pd.read_csv(tmp_path / "hidden.csv", dtype=str)["logged_at"].dropna()
+    assert 0 < len(hidden) < 30
+    assert pd.to_datetime(hidden, format="%d/%m/%Y %H:%M").between(*INSIDE).all()
+    run("check", model, str(file), "--filtering", "--particles", "16", "--no-keep", *words)
+    quick = ["--epochs", "1", "--batch-size", "30"]
+    run("fit", str(file), "--model", "poisson", "-o", str(tmp_path / "fitted"), *quick, *words)
+    run("smoother", str(tmp_path / "fitted"), str(file), "--name", "other", *quick, *words)
+    for name in ("smoother", "other"):
+        kept = rd.read_missing(next((tmp_path / "fitted").rglob(f"*{name}*/missing.yaml")))
+        assert kept.windows == [["2025-03-04T09:00:00", "2025-03-07T15:30:00"]]
+    with pytest.raises(rd.ModelError, match="there is nothing to learn in a Windows mechanism"):
+        run("learn-missing", model, str(tmp_path / "seen.csv"), "-o", str(tmp_path / "learned"), *words)
+    run("fit-incomplete", str(file), "--model", "poisson", "-o", str(tmp_path / "em"), *quick, *words)

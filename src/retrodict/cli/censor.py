@@ -41,9 +41,9 @@ def censor(
     check_output(output, hidden)
     common.refuse_overwriting(file, outputs={"--output": output, "--hidden": hidden})
     streams = columns.read(file)
-    observed, gone = parse_missing(missing, streams.types, streams.axis.unit, streams.axis.timezone).censor(
-        streams, seed
-    )
+    axis = streams.axis
+    mechanism = parse_missing(missing, streams.types, axis.unit, axis.timezone, columns["dates"])
+    observed, gone = mechanism.censor(streams, seed)
     write_events(observed, output)
     common.wrote(output, f"{observed.num_events:,} observed events of {streams.num_events:,}")
     if hidden is not None:

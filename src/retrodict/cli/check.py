@@ -90,7 +90,7 @@ def check(
     for read in (streams, lost):
         if read is not None:
             refuse_unix_time(read)
-    fitted, folder = _load(model, missing, smoother, filtering, streams.axis.timezone)
+    fitted, folder = _load(model, missing, smoother, filtering, streams.axis.timezone, columns["dates"])
     own = fitted.model if isinstance(fitted, Proposal) else fitted
     if own.training_record.get("table") == fingerprint(streams):
         common.note(
@@ -159,7 +159,7 @@ def on_dev(
 
 
 def _load(
-    folder: Path, missing: list[str] | None, smoother: str | None, filtering: bool, zone: str | None
+    folder: Path, missing: list[str] | None, smoother: str | None, filtering: bool, zone: str | None, dates: str | None
 ) -> tuple[Proposal | Model, Path]:
     """What 'impute' would use, and its folder; the model alone where nothing says how events go missing."""
     from retrodict.models.model_folder import load_model
@@ -172,7 +172,7 @@ def _load(
         if all(kept.is_for_any for kept in there if kept.problem is None):
             common.note("half of the events are hidden, as --missing does not say which")
             missing = [str(_SHARE_HIDDEN)]
-    return choose_proposal(folder, missing, smoother, filtering, zone)
+    return choose_proposal(folder, missing, smoother, filtering, zone, dates)
 
 
 def _placed(fitted: Proposal | Model, device: str, engine: str = "auto") -> Proposal | Model:

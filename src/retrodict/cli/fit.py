@@ -98,7 +98,9 @@ def fit(
     if not model_only:
         axis = train.axis
         mechanism = (
-            parse_missing(missing, train.types, axis.unit, axis.timezone) if missing else Anything().bind(train.types)
+            parse_missing(missing, train.types, axis.unit, axis.timezone, columns["dates"])
+            if missing
+            else Anything().bind(train.types)
         )
         smoother = jobs.Smoother(mechanism, missing or ["any"], mixing, learn_from.value)
         jobs.rehearse(make, train, smoother)

@@ -60,7 +60,7 @@ def fit_incomplete(
     make = jobs.maker(model.name, hidden)
     check_folder(output)
     train, dev_streams, whole = jobs.read(columns, file, dev, complete, more=types)
-    mechanism = parse_missing(missing, train.types, train.axis.unit, train.axis.timezone)
+    mechanism = parse_missing(missing, train.types, train.axis.unit, train.axis.timezone, columns["dates"])
     with lock_folder(output), jobs.going_on() as stages:
         stages.append(output)
         clock = Clock(training["seconds"], has_check=False)

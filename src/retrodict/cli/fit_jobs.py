@@ -191,15 +191,15 @@ def fit_incomplete(
 
 
 def learn_mechanism(
-    known: Path, train: StreamSet, missing: list[str], output: Path, *, seed: int, resume: bool
+    known: Path, train: StreamSet, missing: list[str], dates: str | None, output: Path, *, seed: int, resume: bool
 ) -> None:
-    """Learn how events go missing, for a model that stays as it is."""
+    """Learn how events go missing, for a model that stays as it is; a file has dates of the form ``dates``."""
     from retrodict.models.model_folder import load_model
     from retrodict.proposals import Filtering
     from retrodict.train.mechanism import learn_missing
 
     model = load_model(known)
-    mechanism = parse_missing(missing, model.types or train.types, model.time_unit, train.axis.timezone)
+    mechanism = parse_missing(missing, model.types or train.types, model.time_unit, train.axis.timezone, dates)
     proposal = Filtering(model, mechanism)
     with common.notes(), common.bar("learn", _ROUNDS, "rounds") as done:
         sparing = Sparing()

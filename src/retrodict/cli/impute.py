@@ -183,15 +183,15 @@ def impute(
     kind, observed = read_or_chunk(file, columns, chunking, output, particles, whole=report is not None or sensitivity)
     if observed is None:
         refuse_whole(report, sensitivity)
-        chosen = partial(choose_proposal, model, missing, smoother, filtering)
-        check = partial(check_choice, model, missing, smoother)
+        chosen = partial(choose_proposal, model, missing, smoother, filtering, dates=columns["dates"])
+        check = partial(check_choice, model, missing, smoother, columns["dates"])
         wanted = None if no_draws else draws
         how = Choices(chosen, check, model, device, smc, options, cost, calibrate, cluster, workers)
         return impute_chunks(file, kind, columns, chunking, how, output, wanted)
     check_times(observed, output)
     refuse_unix_time(observed)
     refuse_results(observed)
-    proposal, folder = choose_proposal(model, missing, smoother, filtering, observed.axis.timezone)
+    proposal, folder = choose_proposal(model, missing, smoother, filtering, observed.axis.timezone, columns["dates"])
     if proposal.model.training_record.get("table") == fingerprint(observed):
         common.note(
             "the model was fitted to this very table: if events are missing from it, the model expects too few. Fit to "

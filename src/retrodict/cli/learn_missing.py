@@ -43,4 +43,4 @@ def learn_missing(
     refuse_unix_time(streams)
     with jobs.going_on() as stages:
         stages.append(output)
-        jobs.learn_mechanism(model, streams, missing, output, seed=seed, resume=resume)
+        jobs.learn_mechanism(model, streams, missing, columns["dates"], output, seed=seed, resume=resume)

@@ -26,14 +26,19 @@ Blind = Annotated[bool, typer.Option("--filtering", help="Do not look ahead, eve
 
 
 def choose_proposal(
-    folder: Path, missing: Sequence[str] | None, name: str | None, filtering: bool, zone: str | None = None
+    folder: Path,
+    missing: Sequence[str] | None,
+    name: str | None,
+    filtering: bool,
+    zone: str | None = None,
+    dates: str | None = None,
 ) -> tuple[Proposal, Path]:
     """The smoother in a model's folder that is for what goes missing, or the one of that name; else filtering.
 
-    Also the folder it is from, which is the model's for filtering. ``zone`` is that of the streams.
+    Also the folder it is from, which is the model's for filtering. ``zone`` is that of the streams, ``dates`` the form of dates in files.
     """
     model = load_model(folder)
-    wanted = parse_missing(missing, type_names(model), model.time_unit, zone) if missing else None
+    wanted = parse_missing(missing, type_names(model), model.time_unit, zone, dates) if missing else None
     if filtering and wanted is not None and name is None:
         return _filter(model, wanted, "as --filtering asks"), folder
     smoothers = smoothers_of(folder, model)
@@ -55,11 +60,13 @@ def choose_proposal(
     return load_proposal(kept.path, missing=wanted), kept.path
 
 
-def check_choice(folder: Path, missing: Sequence[str] | None, name: str | None) -> None:
+def check_choice(
+    folder: Path, missing: Sequence[str] | None, name: str | None, dates: str | None = None
+) -> None:
     """Refuse a model, rates or a smoother's name that are wrong whatever the streams are, before they are read."""
     model = load_model(folder)
     if missing:
-        parse_missing(missing, type_names(model), model.time_unit)
+        parse_missing(missing, type_names(model), model.time_unit, dates=dates)
     smoothers = smoothers_of(folder, model)
     if name is not None:
         _named(smoothers, name, folder)

@@ -57,7 +57,9 @@ def smoother(
     fitted = load_model(model)
     check_folder(model)
     names = type_names(fitted)
-    mechanism = parse_missing(missing, names, fitted.time_unit) if missing else Anything().bind(names)
+    mechanism = (
+        parse_missing(missing, names, fitted.time_unit, dates=columns["dates"]) if missing else Anything().bind(names)
+    )
     job = jobs.Smoother(mechanism, missing or ["any"], mixing, learn_from.value, name)
     job.make(fitted)
     streams = jobs.read(columns, file, dev, types=fitted.types)

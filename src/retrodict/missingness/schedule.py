@@ -41,7 +41,7 @@ def to_unit(
         if own is None or unit is None or own == unit:
             return float(value)
         return float(value) * _seconds(own, what) / _seconds(unit, what)
-    seconds = _read(value, zone, shown)
+    seconds = read_seconds(value, zone, shown)
     if seconds is None:
         raise ModelError(
             f'{what} is {value!r}, which is no time. Give a number, a time of day such as "08:30" or "sat 08:30", a '
@@ -108,7 +108,7 @@ def _seconds(unit: str, what: str) -> float:
     return SECONDS[unit]
 
 
-def _read(value: Any, zone: str | None, shown: bool) -> float | None:
+def read_seconds(value: Any, zone: str | None = None, shown: bool = False) -> float | None:
     """Seconds, since 1970 or since midnight or in all; None where it is no time."""
     if not isinstance(value, str):
         return None

@@ -19,7 +19,7 @@ import shlex
 from collections.abc import Mapping, Sequence
 from fnmatch import fnmatchcase
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 import yaml
 
@@ -32,6 +32,7 @@ from retrodict.missingness import MECHANISMS
 from retrodict.missingness.arguments import WRONG
 from retrodict.missingness.base import Either, Missingness
 from retrodict.missingness.by_type import ByType
+from retrodict.missingness.date_texts import in_iso
 
 _LONGEST, _DEEPEST = 4 << 20, 16  # bytes of a file, and how deep its values nest
 _SHORT = 40  # characters of a type in an example
@@ -67,8 +68,11 @@ _Loader.add_implicit_resolver("tag:yaml.org,2002:int", re.compile(r"[-+]?\d+$"),
 _Loader.add_implicit_resolver("tag:yaml.org,2002:float", re.compile(r"[-+]?(\d+\.\d*|\.?\d+)([eE][-+]?\d+)?$"), _FIRST)
 
 
-def read_missing(path: str | os.PathLike[str]) -> Missingness:
-    """The mechanism that a YAML file describes."""
+def read_missing(path: str | os.PathLike[str], dates: str | None = None) -> Missingness:
+    """The mechanism that a YAML file describes; ``dates`` is the form of dates in it that are not in ISO 8601.
+
+    It is "day-first", "month-first" or a format, as for ``read_events``.
+    """
     try:
         text = read_regular(Path(os.path.realpath(path)), _LONGEST).decode("utf-8")
     except (OSError, UnicodeDecodeError) as error:
@@ -83,7 +87,7 @@ def read_missing(path: str | os.PathLike[str]) -> Missingness:
         line = "" if where is None else f", line {where.line + 1}"
         problem = getattr(error, "problem", None) or "it cannot be parsed"
         raise DataError(f"this is no YAML{line}: {problem}", file=path, remedy="correct the file") from None
-    return build(parsed, path)
+    return build(parsed, path, dates)
 
 
 def write_missing(mechanism: Missingness, path: str | os.PathLike[str], comments: Sequence[str] = ()) -> None:
@@ -99,12 +103,12 @@ def describe(mechanism: Missingness) -> Any:
     return content if len(content) > 1 else content[0]
 
 
-def build(content: Any, path: str | os.PathLike[str] | None = None) -> Missingness:
-    """The mechanism that a mapping, or a list of them, describes."""
+def build(content: Any, path: str | os.PathLike[str] | None = None, dates: str | None = None) -> Missingness:
+    """The mechanism that a mapping, or a list of them, describes; dates of a file may be of the form ``dates``."""
     if isinstance(content, list) and content:
-        parts = [_build(part, path, f"entry {number}, ") for number, part in enumerate(content, 1)]
+        parts = [_build(part, path, f"entry {number}, ", dates) for number, part in enumerate(content, 1)]
         return parts[0] if len(parts) == 1 else Either(*parts)
-    return _build(content, path, "")
+    return _build(content, path, "", dates)
 
 
 def from_values(content: Any, types: Sequence[str], unit: str | None = None, zone: str | None = None) -> Missingness:
@@ -123,7 +127,7 @@ def from_values(content: Any, types: Sequence[str], unit: str | None = None, zon
     return parts[0] if len(parts) == 1 else Either(*parts)
 
 
-def _build(given: Any, path: str | os.PathLike[str] | None, where: str) -> Missingness:
+def _build(given: Any, path: str | os.PathLike[str] | None, where: str, dates: str | None) -> Missingness:
     """One mechanism from its mapping."""
     if not isinstance(given, Mapping) or "mechanism" not in given:
         remedy = f"write 'mechanism: NAME' with one of {', '.join(_NAMES)}, and its arguments beside it"
@@ -144,6 +148,12 @@ def _build(given: Any, path: str | os.PathLike[str] | None, where: str) -> Missi
     for name, parameter in known.items():
         if parameter.default is parameter.empty and name not in ("self", *arguments):
             raise DataError(f"{where}key {name!r} is missing", file=path, remedy=f"{kind} needs it: add it")
+
+    def refuse(problem: str, remedy: str) -> NoReturn:
+        raise DataError(f"{where}{problem}"[:500], file=path, remedy=remedy)
+
+    if path is not None:
+        arguments = in_iso(arguments, dates, refuse)
     try:
         return MECHANISMS[kind](**arguments)
     except WRONG as error:
@@ -151,18 +161,22 @@ def _build(given: Any, path: str | os.PathLike[str] | None, where: str) -> Missi
 
 
 def parse_missing(
-    specs: Sequence[str], types: Sequence[str], unit: str | None = None, zone: str | None = None
+    specs: Sequence[str],
+    types: Sequence[str],
+    unit: str | None = None,
+    zone: str | None = None,
+    dates: str | None = None,
 ) -> Missingness:
     """A mechanism over ``types`` from texts NAME=RATE, PATTERN=RATE or RATE (later texts win) and YAML files.
 
-    Dates and times of day without a zone are in ``zone``, that of the streams.
+    Dates and times of day without a zone are in ``zone``, that of the streams; ``dates`` is as for ``read_missing``.
 
     >>> parse_missing(["0.1", "pick-up:*=0.5"], ["drop-off:A", "pick-up:A", "pick-up:B"])
     ByType({'drop-off:A': 0.1, 'pick-up:A': 0.5, 'pick-up:B': 0.5})
     """
     files = [spec for spec in specs if spec.lower().endswith(_SUFFIXES)]
     rates = [spec for spec in specs if spec not in files]
-    parts = [_from_file(file, types, unit, zone) for file in files]
+    parts = [_from_file(file, types, unit, zone, dates) for file in files]
     if rates:
         parts.insert(0, _by_type(rates, types))
     return parts[0] if len(parts) == 1 else Either(*parts)
@@ -178,8 +192,10 @@ def example(types: Sequence[str]) -> str:
     return "0.5" if name is None else shlex.quote(f"{name}=0.5")
 
 
-def _from_file(file: str, types: Sequence[str], unit: str | None, zone: str | None) -> Missingness:
-    mechanism = read_missing(file)
+def _from_file(
+    file: str, types: Sequence[str], unit: str | None, zone: str | None, dates: str | None
+) -> Missingness:
+    mechanism = read_missing(file, dates)
     try:
         return mechanism.in_zone(zone).bind(types, unit)
     except WRONG as error:
