@@ -46,17 +46,26 @@ def offset_of(form: DateForm, example: str) -> str:
     return found["offset"] if found is not None and _has(found, "offset") else ""
 
 
-def write_like(form: DateForm, example: str, wall: pa.Array) -> pa.Array:
-    """Naive timestamps [E] in nanoseconds as texts like the example, without its offset."""
+def pieces_of(form: DateForm, example: str) -> list[str | tuple[str, str]]:
+    """What an example is put together from, without its offset: the name and text of each part, the texts between."""
     found = re.match(form.pattern, example)
     assert found is not None
     end = found.start("offset") if _has(found, "offset") else len(example)
     names = sorted((name for name in found.groupdict() if name != "offset" and _has(found, name)), key=found.start)
-    pieces, at = [], 0
+    pieces: list[str | tuple[str, str]] = []
+    at = 0
     for name in names:
-        pieces += [example[at : found.start(name)], _part(name, found, wall)]
+        pieces += [example[at : found.start(name)], (name, found[name])]
         at = found.end(name)
-    pieces.append(example[at:end])
+    return [piece for piece in [*pieces, example[at:end]] if piece]
+
+
+def write_like(form: DateForm, example: str, wall: pa.Array) -> pa.Array:
+    """Naive timestamps [E] in nanoseconds as texts like the example, without its offset."""
+    found = re.match(form.pattern, example)
+    assert found is not None
+    parts = pieces_of(form, example)
+    pieces = [part if isinstance(part, str) else _part(part[0], found, wall) for part in parts]
     if not _has(found, "hour"):
         midnight = pc.equal(pc.floor_temporal(wall, unit="day"), wall)
         clock = joined(" ", _digits(pc.hour(wall), 2), ":", _digits(pc.minute(wall), 2), _seconds(wall))

@@ -164,6 +164,22 @@ def _with_schema(frame: Any, schema: Mapping[str, Any]) -> Any:
     )  # fmt: skip
 
 
+def style_of_times(streams: StreamSet) -> TimeStyle | None:
+    """How the user's own table writes its times; None where there is no table with one row an event."""
+    source = streams.source
+    if source is None or source.by_stream or source.names.get("time") is None:
+        return None
+    if source.style is not None:
+        style: TimeStyle = source.style
+        return style
+    name = str(source.names["time"])
+    if source.kind == "pandas":
+        column = to_arrow(source.data[next(each for each in source.data.columns if str(each) == name)])
+    else:
+        column = (source.data.select(name).to_arrow() if source.kind == "polars" else source.data)[name]
+    return find_style(flat(column), source.axis, source.names.get("dates"))
+
+
 def layout_of(streams: StreamSet) -> Layout:
     """The rows of the table that these streams are to be given back in."""
     assert streams.source is not None

@@ -61,6 +61,7 @@ def index_of(content: Content, blocks: list[Block]) -> dict[str, Any]:
             "origin": None if o.axis.origin is None else o.axis.origin / 1e6,
             "zone": o.axis.timezone,
             "grain": _grain(o),
+            "form": _form(o),
         },
         "types": [_name(name) for name in o.types],
         "streams": {
@@ -97,6 +98,18 @@ def _grain(streams: StreamSet) -> int:
     if not (instants % 60_000_000_000).any():
         return 60_000
     return 0 if (streams.axis.to_instants(streams.event_times) % 1_000_000_000).any() else 1000
+
+
+def _form(streams: StreamSet) -> list[str | tuple[str, str]] | None:
+    """How the table writes dates that are not in ISO 8601: parts of one of them with their names, and what is between."""
+    if streams.source is None or not streams.source.names.get("dates"):
+        return None
+    from retrodict.events.io.date_forms import date_form
+    from retrodict.events.io.dates_out import pieces_of
+    from retrodict.events.io.own_table import style_of_times
+
+    style = style_of_times(streams)
+    return None if style is None or style.dates is None else pieces_of(date_form(style.dates), style.example)
 
 
 def blocks_of(content: Content) -> Iterator[Block]:

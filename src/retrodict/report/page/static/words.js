@@ -53,7 +53,11 @@ const STEPS = [  // milliseconds between ticks, and what a tick says
   ...[1, 2, 5, 10, 20, 50, 100].map((y) => [y * 365.25 * 864e5, 'year']),
 ];
 const pad = (value, digits = 2) => String(value).padStart(digits, '0');
-const MONTHS = ['Jan', 'Feb', 'Mar', 'Apr', 'May', 'Jun', 'Jul', 'Aug', 'Sep', 'Oct', 'Nov', 'Dec'];
+const LONG_MONTHS = [
+  'January', 'February', 'March', 'April', 'May', 'June', 'July', 'August', 'September', 'October', 'November', 'December',
+];
+const MONTHS = LONG_MONTHS.map((name) => name.slice(0, 3));
+const OF_CLOCK = ['hour', 'minute', 'second', 'fraction', 'half'];
 
 // Whether ticks are so far apart that none hides the label of another; ``slot`` is the time in which a label of 15 fits.
 function labelsFit(ticks, slot) {
@@ -90,11 +94,48 @@ class TimeWords {
   // A time in full, as precise as the stream is stored.
   full(t, step = 0) {
     if (!this.dated) return `${this.number(t, step)}${this.unit ? ` ${this.unit}` : ''}`;
+    return this.stamp(t, step).join('');
+  }
+
+  // The day, what stands after it, and the time of day; where the time of day comes first, all of it in place of the day.
+  stamp(t, step) {
     const ms = this.shown(this.instant(t), step * this.axis.scale * 1000);
     const wall = new Date(this.onWall(ms));
     const sub = ms % 1000 ? `.${pad(wall.getUTCMilliseconds(), 3)}` : '';
     const seconds = this.axis.grain === 60000 ? '' : `:${pad(wall.getUTCSeconds())}${sub}`;
-    return `${this.day(wall)} ${pad(wall.getUTCHours())}:${pad(wall.getUTCMinutes())}${seconds}`;
+    const minutes = `${pad(wall.getUTCHours())}:${pad(wall.getUTCMinutes())}`;
+    return this.axis.form ? this.formed(wall, minutes, seconds === ':00' ? '' : seconds, sub) : [this.day(wall), ' ', minutes + seconds];
+  }
+
+  // The same as the table writes it: what its dates leave out, seconds or the time of day, only where it is not zero.
+  formed(wall, minutes, seconds, sub) {
+    const { form } = this.axis, has = (name) => form.some(([part]) => part === name), isClock = (piece) => OF_CLOCK.includes(piece[0]);
+    const rest = { minute: has('second') ? '' : seconds, second: has('fraction') ? '' : sub };
+    const text = (piece) => (typeof piece === 'string' ? piece : this.part(wall, ...piece) + (rest[piece[0]] ?? ''));
+    const join = (pieces) => pieces.map(text).join('').trim();
+    if (!has('hour')) return wall % 864e5 ? [join(form), ' ', minutes + seconds] : [join(form), '', ''];
+    const cut = form.findIndex(isClock), days = form.slice(0, cut), clocks = form.slice(cut);
+    if (clocks.some((piece) => typeof piece !== 'string' && !isClock(piece))) return [join(form), '', ''];
+    return [join(days), days.slice(-1).filter((piece) => typeof piece === 'string').join(''), join(clocks)];
+  }
+
+  // One part of a date, with as many digits as that of the example.
+  part(wall, name, example) {
+    const hour = wall.getUTCHours(), month = wall.getUTCMonth(), width = example.length, twelve = this.axis.form.some(([part]) => part === 'half');
+    const half = (width > 2 ? ['a.m.', 'p.m.'] : ['am', 'pm'])[Number(hour >= 12)];
+    return {
+      year: () => pad(wall.getUTCFullYear(), 4),
+      short_year: () => pad(wall.getUTCFullYear() % 100),
+      month: () => pad(month + 1, width),
+      name: () => LONG_MONTHS[month],
+      short_name: () => MONTHS[month],
+      day: () => pad(wall.getUTCDate(), width),
+      hour: () => pad(twelve ? hour % 12 || 12 : hour, width),
+      minute: () => pad(wall.getUTCMinutes(), width),
+      second: () => pad(wall.getUTCSeconds(), width),
+      fraction: () => pad(wall.getUTCMilliseconds(), 3).replace(/0+$/, '').padEnd(width, '0'),
+      half: () => (example === example.toUpperCase() ? half.toUpperCase() : half),
+    }[name]();
   }
 
   // Milliseconds as they are shown: whole minutes or seconds, rounded down as in the table, where all observed times are such.
@@ -107,8 +148,8 @@ class TimeWords {
   // From one time to another, and an amount of time, with the day or the unit said once.
   between(from, to, step = 0) {
     if (!this.dated) return `${this.number(from, step)} to ${this.full(to, step)}`;
-    const first = this.full(from, step), last = this.full(to, step), [day, clock] = last.split(' ');
-    return `${first} to ${first.startsWith(`${day} `) ? clock : last}`;
+    const first = this.stamp(from, step), last = this.stamp(to, step);
+    return `${first.join('')} to ${first[0] === last[0] && first[2] && last[2] ? last[2] : last.join('')}`;
   }
 
   amount(value) {
