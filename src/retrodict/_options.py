@@ -26,6 +26,6 @@ def in_options(text: str) -> str:
     words = "max_events|batch_size|learning_rate|learn_from|num_events"
     text = re.sub(rf"(?<!-)\b({words})\b", lambda name: "--" + name[0].replace("_", "-"), text)
     text = re.sub(r"\bdates=('%[^']*')", r"--dates \1", text)
-    known = "stream|time|dates|type|start|end|unit|timezone|codes|lifecycle|dev|engine|device|cost|learn-from"
+    known = "stream|time|dates|encoding|type|start|end|unit|timezone|codes|lifecycle|dev|engine|device|cost|learn-from"
     text = re.sub(rf"{_NO_RATE}(?:--|\b)({known})=['\"]?([\w+-](?:[\w/:+.-]*[\w/:+-])?)['\"]?", r"--\1 \2", text)
     return re.sub(rf"{_NO_RATE}(?:--|\b)({known})=(\"\.\.\.\")?", r"--\1", text)

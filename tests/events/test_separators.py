@@ -59,7 +59,7 @@ def test_impute_gives_semicolons_back_and_takes_all_streams_at_once(tmp_path):
     assert lines[0] == "Schicht;Zeit;Art;Notiz;Preis;imputed;probability;earliest;latest"
     assert [line for line in lines if ";false;" in line] == [line + ";false;;;" for line in TEXT.splitlines()[1:]]
     refused = CliRunner().invoke(app, [*map(str, words), "--chunk-streams", "1"])
-    assert "only CSV with commas" in refused.output + str(refused.exception)
+    assert "only CSV (UTF-8, with commas)" in refused.output + str(refused.exception)
     again = ["decode", tmp_path / "out.csv.draws", "--cost", "0.1", "-o", tmp_path / "again.csv"]
     assert CliRunner().invoke(app, list(map(str, again))).exit_code == 0
     assert (tmp_path / "again.csv").read_text().splitlines()[:3] == lines[:1] + [

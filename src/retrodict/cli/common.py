@@ -65,6 +65,7 @@ class Columns(Options):
         "time": _column("Column of times or dates ('time')."),
         "type": _column("Column of event types ('type')."),
         "dates": _column("Form of dates not in ISO 8601: day-first, month-first, or a format such as %d.%m.%y %H:%M."),
+        "encoding": _column("Encoding of CSV that is not UTF-8: cp1252 of Excel on Windows, latin-1 ..."),
         "start": _column("When streams start: a column, a number or a date (a time of day needs a column)."),
         "end": _column("Until when streams were watched: a column, a number or a date (a time of day needs a column)."),
         "unit": _column("Unit of time: second, minute, hour, day ..."),

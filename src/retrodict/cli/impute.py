@@ -23,10 +23,11 @@ from retrodict.cli.truth import truth_of
 from retrodict.errors import ModelError, SuspicionNotice
 from retrodict.events.atomic import check_folder
 from retrodict.events.fingerprint import fingerprint
-from retrodict.events.io.write import check_output, check_times
+from retrodict.events.io.write import check_output, check_times, check_types
 from retrodict.events.results import refuse_results
 from retrodict.events.suspicion import refuse_unix_time
 from retrodict.models.device import find_device
+from retrodict.proposals.smoothers import type_names
 from retrodict.smc.diagnostics import none_possible
 from retrodict.smc.engines import check_name, place
 from retrodict.smc.impute import impute as run
@@ -192,6 +193,7 @@ def impute(
     refuse_unix_time(observed)
     refuse_results(observed)
     proposal, folder = choose_proposal(model, missing, smoother, filtering, observed.axis.timezone, columns["dates"])
+    check_types(observed, type_names(proposal.model), output)
     if proposal.model.training_record.get("table") == fingerprint(observed):
         common.note(
             "the model was fitted to this very table: if events are missing from it, the model expects too few. Fit to "

@@ -52,7 +52,7 @@ def truth_of(truth: Path | None, columns: common.Columns, observed: StreamSet, m
         return None
     from retrodict.smc.truth import match_truth
 
-    shared = {name: None if name in _PARTS else value for name, value in columns.items()}
+    shared = {name: None if name in (*_PARTS, "encoding") else value for name, value in columns.items()}
     known = read_truth(truth, common.Columns(shared), observed)
     if known is not None:
         with warnings.catch_warnings():
@@ -62,13 +62,20 @@ def truth_of(truth: Path | None, columns: common.Columns, observed: StreamSet, m
 
 
 def _columns_of(observed: StreamSet | None) -> list[dict[str, str | None]]:
-    """What is known of the columns of the table that was imputed: all, those of events alone, only the zone."""
+    """What is known of the columns of the table that was imputed: all, those of events alone, only the zone.
+
+    The truth may be in the encoding of that table, where it is not UTF-8.
+    """
     if observed is None or observed.source is None:
         return []
+    from retrodict.events.io.csv_file import encoding_of  # loads Arrow
+
     names, zone = observed.source.names, {"timezone": observed.axis.timezone}
     forms = [{"dates": names["dates"]}, {}] if names.get("dates") else [{}]
+    own_encoding = encoding_of(observed)
+    encodings = [{}] if own_encoding is None else [{}, {"encoding": own_encoding}]
     known = [{part: names.get(part) for part in parts} | zone for parts in (_PARTS, _PARTS[:3], ())]
-    return [own | form for own in known for form in forms]
+    return [own | form | encoding for own in known for form in forms for encoding in encodings]
 
 
 def _missing_from(observed: StreamSet | None, truth: StreamSet) -> StreamSet:

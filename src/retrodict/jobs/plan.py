@@ -76,6 +76,8 @@ def kind_of(file: Path, given: Mapping[str, Any]) -> str | None:
     """How an input can be read in chunks, "csv", "parquet" or "lines"; None if only all at once."""
     if given.get("codes") is not None or given.get("lifecycle") is not None:
         return None
+    if given.get("encoding") is not None:  # that of CSV which is written again as it came; of others it is refused
+        return None
     if file.is_dir():
         kind = "parquet" if is_parquet_folder(file) else None
     else:

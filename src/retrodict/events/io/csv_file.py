@@ -3,12 +3,13 @@
 CSV holds no types: a column in which every value is written as an integer is read as integers ("007" is text),
 and the vocabulary is what occurs, unless ``types=`` gives it. An empty field is a missing value, and ``""``
 is empty text. Datetimes with a zone are written in UTC. Fields are separated by commas, or, where the header has none,
-by semicolons, tabs or bars; a table is written again with the separator that it came with.
+by semicolons, tabs or bars; a table is written again with the separator that it came with. Text is UTF-8, or in the
+encoding that the caller names, in which it is written again.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -18,8 +19,8 @@ import pyarrow.compute as pc
 import pyarrow.csv as arrow_csv
 
 from retrodict import _limits
-from retrodict.errors import DataError
-from retrodict.events.io.files import packed, read_bytes
+from retrodict.errors import DataError, show
+from retrodict.events.io.files import NOT_UTF_8, packed, read_bytes
 from retrodict.events.io.known_layouts import recognise
 from retrodict.events.io.own_table import write_table
 from retrodict.events.io.request import Request
@@ -31,7 +32,8 @@ from retrodict.events.stream_set import StreamSet
 _MARKS = {",": "commas", ";": "semicolons", "\t": "tabs", "|": "bars"}
 _HEADER = 1 << 16  # bytes in which a header ends
 
-SEPARATOR = b"retrodict.separator"  # in the metadata of a table that came with another one than commas
+# In the metadata of a table that came with another separator than commas, and in another encoding than UTF-8.
+SEPARATOR, ENCODING = b"retrodict.separator", b"retrodict.encoding"
 
 
 def separator_of(beginning: bytes) -> str:
@@ -42,12 +44,12 @@ def separator_of(beginning: bytes) -> str:
 
 def read_csv(path: Path, request: Request) -> StreamSet:
     """A stream set from a CSV file with a header."""
-    data = read_bytes(path)
+    data = _as_utf_8(read_bytes(path), request)
     mark = separator_of(data[:_HEADER])
     _ask(data, path, mark)
     table = _parse(pa.py_buffer(data), request, mark)
-    if mark != ",":
-        table = table.replace_schema_metadata({SEPARATOR: mark.encode()})
+    known = {SEPARATOR: None if mark == "," else mark, ENCODING: request.encoding}
+    table = table.replace_schema_metadata({key: value.encode() for key, value in known.items() if value} or None)
     recognise(table.column_names, request)
     kind = request.type or "type"
     names = {"type": kind, "stream": str(request.stream or "stream")}
@@ -59,6 +61,21 @@ def read_csv(path: Path, request: Request) -> StreamSet:
         else:
             columns.append(infer(column, name, names))
     return from_arrow(pa.Table.from_arrays(columns, names=table.column_names), request, ("csv", table))
+
+
+def _as_utf_8(data: bytes, request: Request) -> bytes:
+    """The text of a file in the encoding that the caller named."""
+    if request.encoding is None:
+        return data
+    _limits.ask_memory(5 * len(data), "reading this table", "split the file", file=request.file)
+    try:
+        return data.decode(request.encoding).encode()
+    except UnicodeError as error:
+        problem = f"the file is not {request.encoding} text"
+        if isinstance(error, UnicodeDecodeError):
+            line = data.count(b"\n", 0, error.start) + 1
+            problem += f" (line {line} has the byte 0x{data[error.start]:02x})"
+        raise request.error(problem, "pass encoding= with the encoding that it has, or save it as UTF-8") from error
 
 
 def _ask(data: bytes, path: Path, mark: str) -> None:
@@ -92,7 +109,7 @@ def _explain(data: pa.Buffer, error: Exception, request: Request, mark: str) -> 
     try:
         str(data, "utf-8")
     except UnicodeDecodeError:
-        return request.error("the file is not UTF-8 text", "save it as CSV in UTF-8, or pass format=")
+        return request.error("the file is not UTF-8 text", NOT_UTF_8)
     bad: list[Any] = []
 
     def note(row: Any) -> str:
@@ -131,15 +148,38 @@ def write_csv(streams: StreamSet, file: BinaryIO, target: Path, names: Mapping[s
     except pa.ArrowException as error:
         remedy = "write Parquet, or drop columns that hold lists"
         raise DataError(f"CSV cannot hold these columns: {error}", file=target, remedy=remedy) from error
+    lines = to_lines(text, separator=_own(streams, SEPARATOR) or ",")
+    encoding = encoding_of(streams)
     with packed(file, target) as out:
-        out.write(to_lines(text, separator=_own_separator(streams)))
+        out.write(lines if encoding is None else _encoded(lines.decode(), encoding, target))
 
 
-def _own_separator(streams: StreamSet) -> str:
-    """That of the CSV file which streams were read from; a comma for all others."""
+def encoding_of(streams: StreamSet) -> str | None:
+    """That of the CSV file which streams were read from, if it was named; None for UTF-8 and all that is no CSV."""
+    return _own(streams, ENCODING)
+
+
+def refuse_lost(streams: StreamSet, names: Iterable[str], target: Path) -> None:
+    """Refuse names of types that the encoding of the streams' CSV file has no letters for."""
+    encoding = encoding_of(streams)
+    for name in names if encoding is not None else ():
+        _encoded(name, encoding, target)
+
+
+def _own(streams: StreamSet, key: bytes) -> str | None:
     source = streams.source
     known = (source.data.schema.metadata or {}) if source is not None and source.kind in ("csv", "arrow") else {}
-    return known.get(SEPARATOR, b",").decode()
+    return known[key].decode() if key in known else None
+
+
+def _encoded(text: str, encoding: str, target: Path) -> bytes:
+    try:
+        return text.encode(encoding)
+    except UnicodeEncodeError as error:
+        part = text[max(0, error.start - 10) : error.start + 10].strip()
+        remedy = "write .parquet, or save the table as UTF-8 and leave encoding= out"
+        raise DataError(f"{encoding}, as it was read, has no {text[error.start]!r} (in {show(part)})", file=target,
+                        remedy=remedy) from error  # fmt: skip
 
 
 def as_text(table: pa.Table) -> pa.Table:

@@ -113,6 +113,11 @@ def read_text(path: Path) -> str:
         ) from error
 
 
+NOT_UTF_8 = (
+    "pass encoding='cp1252' if Excel on Windows saved it (or the encoding that it has), or save it as 'CSV UTF-8'"
+)
+
+
 def cannot_read(path: Path, error: OSError) -> DataError:
     """The error for a file that cannot be opened."""
     if isinstance(error, FileNotFoundError):

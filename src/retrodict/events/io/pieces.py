@@ -22,7 +22,7 @@ import pyarrow.parquet as pq
 from retrodict import _limits
 from retrodict.errors import DataError
 from retrodict.events.io.expanding import Expanding
-from retrodict.events.io.files import cannot_read, is_gzip, open_regular
+from retrodict.events.io.files import NOT_UTF_8, cannot_read, is_gzip, open_regular
 from retrodict.events.io.parquet_file import damaged
 
 ROWS = 1 << 17  # of a piece
@@ -177,7 +177,8 @@ def _csv_pieces(path: Path) -> Iterator[pa.Table]:
         raise cannot_read(path, error) from error
     except (pa.ArrowException, UnicodeDecodeError) as error:
         reason = str(error).splitlines()[0][:200]
-        raise DataError(f"this is not CSV in UTF-8 ({reason})", file=path, remedy="check the file") from error
+        remedy = f"check the file; if it is not UTF-8, {NOT_UTF_8}"
+        raise DataError(f"this is not CSV in UTF-8 ({reason})", file=path, remedy=remedy) from error
     if bad:
         raise DataError(
             f"a row has {bad[0].actual_columns} fields, but the header has {bad[0].expected_columns}",

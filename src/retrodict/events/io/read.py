@@ -26,7 +26,7 @@ from typing import Any
 from retrodict.errors import DataError
 from retrodict.events.io.files import find_format, inner_suffix
 from retrodict.events.io.known_layouts import check_codes, check_lifecycle
-from retrodict.events.io.request import Request, check_dates, check_types_argument
+from retrodict.events.io.request import Request, check_dates, check_encoding, check_types_argument
 from retrodict.events.stream_set import StreamSet
 
 _TABLES = {("pandas", "DataFrame"), ("polars", "DataFrame"), ("polars", "LazyFrame"), ("pyarrow", "Table")}
@@ -49,6 +49,7 @@ def read_events(
     codes: int | Mapping[str, str] | None = None,
     lifecycle: str | None = None,
     dates: str | None = None,
+    encoding: str | None = None,
 ) -> StreamSet:
     """Read a stream set from a file, a data frame or EasyTPP records.
 
@@ -62,18 +63,24 @@ def read_events(
     become which types: the number of parts (between ``//``) to keep, or a mapping from codes, or patterns of them, to
     types. ``lifecycle`` says which events of a process log are read: those that are "complete", "all", or all with
     the transition as a part of their type ("transition"). ``dates`` says how a table's dates are written where it is
-    not ISO 8601: "day-first" (10/03/2025 07:48), "month-first", or a format such as "%d.%m.%Y %H:%M".
+    not ISO 8601: "day-first" (10/03/2025 07:48), "month-first", or a format such as "%d.%m.%Y %H:%M". ``encoding`` is
+    that of a CSV file which is not UTF-8, such as "cp1252"; it is written again in the same.
     """
-    for name, value in {"unit": unit, "timezone": timezone, "split": split, "dates": dates}.items():
+    words = {"unit": unit, "timezone": timezone, "split": split, "dates": dates, "encoding": encoding}
+    for name, value in words.items():
         if value is not None and not isinstance(value, str):
             raise DataError(f"{name}= is {value!r}, not a word", remedy=f"give {name}= as text")
     request = Request(None, stream, time, type, start, end, check_types_argument(types), unit, timezone, split)
     request.codes, request.lifecycle = check_codes(codes), check_lifecycle(lifecycle)
-    request.dates = check_dates(dates)
+    request.dates, request.encoding = check_dates(dates), check_encoding(encoding)
     if isinstance(path_or_frame, str | os.PathLike):
         path = Path(path_or_frame)
         request.file = path
-        streams = _reader(_format_of(path, format))(path, request)
+        found = _format_of(path, format)
+        _refuse_encoding(request, found)
+        streams = _reader(found)(path, request)
+    elif encoding is not None:
+        _refuse_encoding(request, None)
     elif (_library(path_or_frame), path_or_frame.__class__.__name__) in _TABLES:
         from retrodict.events.io.tables import from_frame
 
@@ -89,6 +96,12 @@ def read_events(
         )
     request.emit_notices()
     return streams
+
+
+def _refuse_encoding(request: Request, format: str | None) -> None:
+    """Refuse an encoding of what is no CSV file: other files say theirs, or have none, as has a table in memory."""
+    if request.encoding is not None and format != "csv":
+        raise request.error("encoding= is for CSV files alone, and this is none", "leave encoding= out, or give all tables as CSV")
 
 
 def _format_of(path: Path, format: str | None) -> str:

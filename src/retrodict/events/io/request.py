@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from retrodict import _limits
-from retrodict.errors import DataError, DataNotice
+from retrodict.errors import DataError, DataNotice, show
 from retrodict.events.stream import first_repeat
 from retrodict.events.time_axis import TimeAxis
 
@@ -43,6 +43,7 @@ class Request:
     codes: int | Mapping[str, str] | None = None
     lifecycle: str | None = None
     dates: str | None = None
+    encoding: str | None = None
     layout: str | None = None
     axis: TimeAxis | None = None
     survey: Survey | None = None
@@ -116,6 +117,17 @@ def check_dates(dates: str | None) -> str | None:
 
         date_form(dates)
     return dates
+
+
+def check_encoding(encoding: str | None) -> str | None:
+    """The argument ``encoding``, if it names an encoding of text."""
+    if encoding is not None:
+        try:
+            b"".decode(encoding), "".encode(encoding)
+        except (LookupError, ValueError):
+            remedy = "give a known one, such as encoding='cp1252' (Excel on Windows)"
+            raise DataError(f"encoding= is {show(encoding)}, which is no encoding of text", remedy=remedy) from None
+    return encoding
 
 
 def check_types_argument(types: Any) -> tuple[str, ...] | None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 from pathlib import Path
 from typing import BinaryIO
@@ -65,6 +65,14 @@ def check_times(streams: StreamSet, path: str | os.PathLike[str]) -> None:
     own = kind == "meds" and streams.source is not None and is_meds(streams.source.names)
     if kind in LAYOUTS and not own:
         refuse_numbers(streams.axis, kind, Path(path))
+
+
+def check_types(streams: StreamSet, types: Iterable[str], path: str | os.PathLike[str]) -> None:
+    """Refuse types that the encoding of the streams' own CSV file cannot hold, before the work it is to hold."""
+    if find_format(Path(path), None, folder=True) == "csv":
+        from retrodict.events.io.csv_file import refuse_lost
+
+        refuse_lost(streams, types, Path(path))
 
 
 def _writer(format: str, target: Path, names: Mapping[str, str | None]) -> Callable[[StreamSet, BinaryIO, Path], None]:
