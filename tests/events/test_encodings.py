@@ -1,4 +1,4 @@
-"""CSV that is not UTF-8, as Excel on Windows saves it: read where its encoding is named, and written again in the same."""
+"""CSV that is not UTF-8, as Excel on Windows saves it: read where its encoding is named, and written in the same."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ def test_what_cannot_be_read_is_refused_with_the_option_as_the_remedy(tmp_path, 
 def test_what_is_no_csv_has_no_encoding(model, tmp_path, suffix):
     file = tmp_path / f"in{suffix}"
     file.write_bytes(b"x") if suffix else file.mkdir()
-    with pytest.raises(rd.DataError, match="encoding= is for CSV files alone.*leave encoding= out"):
+    with pytest.raises(rd.DataError, match=r"encoding= is for CSV files alone.*leave encoding= out"):
         rd.read_events(file, encoding="cp1252")
     for words in ([], ["--chunk-streams", 1]):
         said = command("impute", model, file, "-o", tmp_path / "out.csv", "-m", 0.5, "--encoding", "cp1252", *words)

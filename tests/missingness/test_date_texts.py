@@ -1,4 +1,4 @@
-"""Dates in a mechanism's file have the form that ``dates=`` names, or are in ISO 8601; what could be both is refused."""
+"""Dates in a mechanism's file have the form that ``dates=`` names, or are in ISO 8601; what could be both is none."""
 
 from __future__ import annotations
 

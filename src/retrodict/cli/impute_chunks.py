@@ -92,7 +92,8 @@ def read_or_chunk(
     kind = kind_of(file, columns.given()) if chunking.streams != 0 else None
     if kind is None:
         if chunking.streams or chunking.cluster or chunking.goes_on(output):
-            problem = "only CSV (UTF-8, with commas), JSON Lines and Parquet tables, one row an event, can be imputed in chunks"
+            kinds = "CSV (UTF-8, with commas), JSON Lines and Parquet tables, one row an event"
+            problem = f"only {kinds}, can be imputed in chunks"
             raise DataError(problem, file=file, remedy="leave --chunk-streams, --cluster and --resume out")
         return "", columns.read(file)
     if chunking.streams or chunking.cluster or JobFolder(beside(output)).exists or is_folder_of_tables(file, output):

@@ -35,7 +35,8 @@ def choose_proposal(
 ) -> tuple[Proposal, Path]:
     """The smoother in a model's folder that is for what goes missing, or the one of that name; else filtering.
 
-    Also the folder it is from, which is the model's for filtering. ``zone`` is that of the streams, ``dates`` the form of dates in files.
+    Also the folder it is from, which is the model's for filtering. ``zone`` is that of the streams, ``dates`` the form
+    of dates in files.
     """
     model = load_model(folder)
     wanted = parse_missing(missing, type_names(model), model.time_unit, zone, dates) if missing else None
@@ -60,9 +61,7 @@ def choose_proposal(
     return load_proposal(kept.path, missing=wanted), kept.path
 
 
-def check_choice(
-    folder: Path, missing: Sequence[str] | None, name: str | None, dates: str | None = None
-) -> None:
+def check_choice(folder: Path, missing: Sequence[str] | None, name: str | None, dates: str | None = None) -> None:
     """Refuse a model, rates or a smoother's name that are wrong whatever the streams are, before they are read."""
     model = load_model(folder)
     if missing:

@@ -73,7 +73,7 @@ def _columns_of(observed: StreamSet | None) -> list[dict[str, str | None]]:
     names, zone = observed.source.names, {"timezone": observed.axis.timezone}
     forms = [{"dates": names["dates"]}, {}] if names.get("dates") else [{}]
     own_encoding = encoding_of(observed)
-    encodings = [{}] if own_encoding is None else [{}, {"encoding": own_encoding}]
+    encodings: list[dict[str, str | None]] = [{}] if own_encoding is None else [{}, {"encoding": own_encoding}]
     known = [{part: names.get(part) for part in parts} | zone for parts in (_PARTS, _PARTS[:3], ())]
     return [own | form | encoding for own in known for form in forms for encoding in encodings]
 

@@ -192,9 +192,7 @@ def example(types: Sequence[str]) -> str:
     return "0.5" if name is None else shlex.quote(f"{name}=0.5")
 
 
-def _from_file(
-    file: str, types: Sequence[str], unit: str | None, zone: str | None, dates: str | None
-) -> Missingness:
+def _from_file(file: str, types: Sequence[str], unit: str | None, zone: str | None, dates: str | None) -> Missingness:
     mechanism = read_missing(file, dates)
     try:
         return mechanism.in_zone(zone).bind(types, unit)

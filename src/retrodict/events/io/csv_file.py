@@ -162,8 +162,9 @@ def encoding_of(streams: StreamSet) -> str | None:
 def refuse_lost(streams: StreamSet, names: Iterable[str], target: Path) -> None:
     """Refuse names of types that the encoding of the streams' CSV file has no letters for."""
     encoding = encoding_of(streams)
-    for name in names if encoding is not None else ():
-        _encoded(name, encoding, target)
+    if encoding is not None:
+        for name in names:
+            _encoded(name, encoding, target)
 
 
 def _own(streams: StreamSet, key: bytes) -> str | None:

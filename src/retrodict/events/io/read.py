@@ -101,7 +101,9 @@ def read_events(
 def _refuse_encoding(request: Request, format: str | None) -> None:
     """Refuse an encoding of what is no CSV file: other files say theirs, or have none, as has a table in memory."""
     if request.encoding is not None and format != "csv":
-        raise request.error("encoding= is for CSV files alone, and this is none", "leave encoding= out, or give all tables as CSV")
+        raise request.error(
+            "encoding= is for CSV files alone, and this is none", "leave encoding= out, or give all tables as CSV"
+        )
 
 
 def _format_of(path: Path, format: str | None) -> str:

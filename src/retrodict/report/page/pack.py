@@ -101,7 +101,7 @@ def _grain(streams: StreamSet) -> int:
 
 
 def _form(streams: StreamSet) -> list[str | tuple[str, str]] | None:
-    """How the table writes dates that are not in ISO 8601: parts of one of them with their names, and what is between."""
+    """How the table writes dates that are not in ISO 8601: the parts of one with their names, and what is between."""
     if streams.source is None or not streams.source.names.get("dates"):
         return None
     from retrodict.events.io.date_forms import date_form
