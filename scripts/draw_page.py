@@ -35,14 +35,15 @@ def run(*words: str, folder: Path) -> None:
     subprocess.run(words, cwd=folder, check=True, env={**os.environ, "PATH": path})
 
 
-def shoot(page_file: Path, name: str, height: int) -> None:
-    """A picture of a page from the slider on, with the pointer over an imputed event."""
+def shoot(page_file: Path, name: str, height: int, stream: str = "") -> None:
+    """A picture of a page from the slider on, opened on ``stream``, with the pointer over an imputed event."""
     with sync_playwright() as playwright:
         options = {"executable_path": shutil.which("chromium"), "args": ["--no-sandbox", "--disable-gpu"]}
         browser = playwright.chromium.launch(**options)
         page = browser.new_page(viewport={"width": 1280, "height": height})
-        page.goto(page_file.as_uri())
+        page.goto(page_file.as_uri() + (f"#{stream}" if stream else ""))
         page.wait_for_selector("html[data-ready]")
+        page.evaluate("document.activeElement.blur(); window.scrollTo(0, 0)")  # the slider stays where it is seen
         page.evaluate("window.scrollTo(0, document.getElementById('cost').offsetTop - 10)")
         page.locator("#detail svg .guess").last.hover(force=True)
         keep(Image.open(io.BytesIO(page.screenshot())), name)
@@ -64,7 +65,7 @@ def draw_demo(folder: Path) -> None:
 def draw_start(folder: Path) -> None:
     run(sys.executable, "-c", blocks("start.md", "python")[0], folder=folder)
     run("bash", "-ec", "\n".join(blocks("start.md", "bash")), folder=folder)
-    shoot(folder / "page.html", "start.png", 720)
+    shoot(folder / "page.html", "start.png", 860, "p200")  # of which the text tells
 
 
 def draw_outage(folder: Path) -> None:

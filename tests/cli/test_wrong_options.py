@@ -53,6 +53,7 @@ COLUMNS = {
     "--time when": "there is no column 'when' (--time)",
     "--type what": "there is no column 'what' (--type)",
     "--dates sideways": "--dates is 'sideways', which is no form of dates. Remedy: use day-first, month-first, or a",
+    "--encoding klingon": "--encoding is 'klingon', which is no encoding of text. Remedy: give a known one",
     "--start before": "there is no column 'before' (--start)",
     "--end after": "there is no column 'after' (--end)",
     "--timezone Mars/Phobos": "Mars/Phobos",
