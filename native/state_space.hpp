@@ -24,7 +24,7 @@ struct StateSpaceWeights {
     int U, Up, R, Rp;                   // units; padded; speeds; padded
     Buffer<float> decay, bias, offset;  // [Rp], by the model's clock; [Up]; a [Kp]
     Buffer<float> gates, jumps;         // by input: [R][Up], the last input is the boundary event
-    Buffer<float> slack;                // for rounding [Kp]
+    Buffer<float> slack, weight;        // for rounding [Kp]; sum_k |v_ku|, [Up]
     double pace = 0;                    // about how fast units move, by the user's clock
 
     // decays [R], biases [U], gate [inputs, R U] after the sigmoid, jump [inputs, R U], offsets [K].
@@ -32,13 +32,14 @@ struct StateSpaceWeights {
                       const float* biases, int size, const float* gate, const float* jump, const float* offsets)
         : rates(std::move(softplus)), readout(std::move(out)), signs(by_sign(readout, padded(size))),
           past(std::move(units)), U(size), Up(padded(size)), R(speeds), Rp(padded(speeds)), decay(Rp), bias(Up),
-          offset(readout.Kp), gates(table(readout.K)), jumps(table(readout.K)), slack(readout.Kp) {
+          offset(readout.Kp), gates(table(readout.K)), jumps(table(readout.K)), slack(readout.Kp),
+          weight(Up) {
         int moving = 0;
         for (int r = 0; r < Rp; r++) decay[r] = r < R ? decays[r] : 0.0f;
         for (int r = 0; r < R; r++)
             if (decays[r] > 0) pace += std::log(decays[r]), moving++;
         pace = moving ? std::exp(pace / moving) * rates.per_time : 0.0;
-        for (int u = 0; u < Up; u++) bias[u] = u < U ? biases[u] : 0.0f;
+        for (int u = 0; u < Up; u++) bias[u] = u < U ? biases[u] : 0.0f, weight[u] = readout.weight(u);
         for (int input = 0; input <= readout.K; input++)
             for (int r = 0; r < R; r++)
                 for (int u = 0; u < Up; u++) {
@@ -130,8 +131,21 @@ public:
             store(x + k, load(x + k) + load(w_.offset.data() + k) + load(w_.slack.data() + k));
     }
 
-    // One: models/state_space.py does not say how fast it moves.
-    int panels(int, double, const Panels&) const { return 1; }
+    // What memories that fade still add (models/state_space.py, speeds).
+    int panels(int row, double length, const Panels& rule) const {
+        return rule.count(length, [&](double rate) {
+            const float* own = memories_.data() + row * size_;
+            double beyond = 0;
+            for (int r = 0; r < R_; r++, own += Up_) {
+                if (!(w_.decay[r] * w_.rates.per_time > rate)) continue;
+                vec moved = {};
+                for (int u = 0; u < Up_; u += W)
+                    moved += smaller(magnitude(load(own + u)), vec{} + 2.0f) * load(w_.weight.data() + u);
+                beyond += sum(moved) / w_.decay[r];
+            }
+            return beyond;
+        });
+    }
 
     // The product of units just after a row's last event with weights [U].
     double after(int row, const std::vector<double>& weights) {

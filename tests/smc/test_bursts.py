@@ -9,6 +9,7 @@ from retrodict.events.batch import iterate_batches
 from retrodict.models.quadrature import GaussLegendre, Speeds, count_panels, grade
 from tests.conftest import each_engine
 from tests.smc.hawkes_as_neural import hawkes_as_neural
+from tests.smc.hawkes_as_state_space import hawkes_as_state_space
 
 FAST = rd.Hawkes([0.1, 0.15], [[[0.1, 0.2], [0.1, 0.1]], [[0.2, 0.1], [0.1, 0.2]]], [1e4, 1.0])
 MISSING = rd.ByType([0.5, 0.3])
@@ -62,10 +63,11 @@ def test_few_panels_where_little_or_nothing_is_fast():
     assert count_panels(rd.MonteCarlo(4), Speeds(rates, masses), length) is None
 
 
-def test_a_neural_model_has_the_likelihood_of_the_hawkes_process_that_it_is():
+@pytest.mark.parametrize("written_as", [hawkes_as_neural, hawkes_as_state_space])
+def test_a_model_has_the_likelihood_of_the_hawkes_process_that_it_is(written_as):
     """One kernel, 10,000 times faster than the mean gap; by eight plain nodes the likelihood is off by 1 and more."""
     exact = rd.Hawkes([0.3, 0.4], [[0.3, 0.2], [0.2, 0.3]], 1e4)
-    streams, model = rd.simulate(exact, 5, end=50.0, seed=3), hawkes_as_neural(exact, torch.float64)
+    streams, model = rd.simulate(exact, 5, end=50.0, seed=3), written_as(exact, torch.float64)
     with torch.no_grad():
         best = exact.log_likelihood(streams)
         for rule in (None, GaussLegendre(8)):
@@ -93,6 +95,36 @@ def test_log_weights_of_a_smoother_are_those_of_many_nodes(engine):
     many = log_weights(observed, proposal, engine=engine, integral=GaussLegendre(40))
     eight = log_weights(observed, proposal, engine=engine)
     assert np.sqrt(np.mean((eight - many) ** 2)) < 1e-3
+
+
+@each_engine
+def test_log_weights_of_a_state_space_are_those_of_many_nodes(engine):
+    """What fades 10,000 times within a gap; by eight nodes in one panel log weights are off by 1 and more."""
+    fast = rd.Hawkes([0.3, 0.4], [[0.3, 0.2], [0.2, 0.3]], 1e4)
+    observed = MISSING.censor(rd.simulate(fast, 3, end=20.0, seed=3), seed=3)[0]
+    proposal = rd.Filtering(hawkes_as_state_space(fast), MISSING)
+    many = log_weights(observed, proposal, engine=engine, integral=GaussLegendre(40))
+    eight, plain = (log_weights(observed, proposal, engine=engine, integral=rule) for rule in (None, PLAIN))
+    assert np.sqrt(np.mean((eight - many) ** 2)) < 1e-3
+    assert np.abs(plain - many).max() > 1
+
+
+@pytest.mark.parametrize("layers", [1, 2, 3])
+def test_a_state_space_says_how_much_its_memories_can_still_add(layers):
+    """Over a gap, intensities move by no more than the masses of all speeds say, in events."""
+    torch.manual_seed(layers)
+    model = rd.StateSpace(3, 5, layers, scales=4, time_scale=0.5).double()
+    streams = rd.simulate(model, 3, end=6.0, seed=1)
+    batch = next(iter(iterate_batches(streams, 3, dtype=model.dtype, device=model.device)))
+    with torch.no_grad():
+        found, states = model.batch_speeds(batch), model.gap_states(batch)
+        one_by_one = rd.Model.batch_speeds(model, batch)
+        assert one_by_one is not None
+        torch.testing.assert_close(found.masses, one_by_one.masses)
+        now, rest = (model.intensity(states, states.time + later).sum(-1) for later in (0.0, 1e9))
+        torch.testing.assert_close(found.rates, model.speeds(states).rates.unflatten(0, found.rates.shape[:2]))
+        moves = (found.rates * found.masses).sum(-1).flatten()
+        assert bool(((now - rest).abs() <= moves * (1 + 1e-9)).all())
 
 
 @each_engine

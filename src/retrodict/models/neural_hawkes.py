@@ -29,7 +29,7 @@ from retrodict.models.ctlstm import (
 )
 from retrodict.models.ctlstm_project import project, states
 from retrodict.models.first_decays import first_decays
-from retrodict.models.quadrature import GaussLegendre, Integral, Speeds, count_panels, cut_at, panel_edges
+from retrodict.models.quadrature import GaussLegendre, Integral, Speeds, integrate_gaps
 from retrodict.models.softplus_model import SoftplusModel
 
 
@@ -176,18 +176,12 @@ class NeuralHawkes(SoftplusModel):
         own = self.log_activate(at_events.gather(-1, batch.types[..., None])[..., 0], batch.types)
         cells, gaps = Cells(*(field.flatten(0, 1) for field in cells)), gaps.flatten()
         positions, weights = rule.nodes(batch.gaps.shape, batch.gaps)
-        counts = count_panels(rule, Speeds(cells.decay, self._masses(cells)), gaps)
-        if counts is None:
-            at = positions if positions.dim() == 1 else positions.transpose(0, 1).flatten(0, 1)
-            areas = self._areas(cells, gaps, at, weights)
-        else:
-            areas = torch.zeros_like(gaps)
-            for count in counts.unique():
-                rows, edges = (counts == count).nonzero()[:, 0], panel_edges(rule, count)
-                one = edges.new_zeros(()), edges.new_ones(())
-                nodes = cut_at((positions, weights), *one, edges if count > 1 else None)
-                some = self._areas(Cells(*(field[rows] for field in cells)), gaps[rows], *nodes)
-                areas = areas.index_put((rows,), some)
+        nodes = positions if positions.dim() == 1 else positions.transpose(0, 1).flatten(0, 1), weights
+
+        def areas_of(rows: Tensor | slice, *cut: Tensor) -> Tensor:
+            return self._areas(Cells(*(field[rows] for field in cells)), gaps[rows], *cut)
+
+        areas = integrate_gaps(rule, Speeds(cells.decay, self._masses(cells)), gaps, nodes, areas_of)
         areas = areas.unflatten(0, (L + 1, B)).t() * self.time_scale.to(self.dtype)
         return Terms(torch.where(batch.mask, own, 0.0), areas)
 

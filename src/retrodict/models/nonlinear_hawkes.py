@@ -26,7 +26,7 @@ from retrodict.models.hawkes import HawkesState
 from retrodict.models.hawkes_grid import decay_grid
 from retrodict.models.linear_scan import linear_scan
 from retrodict.models.poisson import Poisson, log_of
-from retrodict.models.quadrature import GaussLegendre, Integral, Speeds, count_panels, cut_at, panel_edges
+from retrodict.models.quadrature import GaussLegendre, Integral, Speeds, integrate_gaps
 from retrodict.models.softplus_model import SoftplusModel
 
 
@@ -145,17 +145,14 @@ class NonlinearHawkes(SoftplusModel):
         at_events = at_events.unflatten(0, batch.gaps.shape)[:, :-1]
         own = self.log_activate(at_events.gather(-1, batch.types[..., None])[..., 0], batch.types)
         positions, weights = rule.nodes(batch.gaps.shape, batch.gaps)
-        counts = count_panels(rule, self.speeds(states), gaps)
-        if counts is None:
-            at = positions if positions.dim() == 1 else positions.flatten(0, 1)
-            areas = self._areas(states.excited, gaps, at, weights)
-        else:
-            areas = torch.zeros_like(gaps)
-            for count in counts.unique():
-                rows, edges = (counts == count).nonzero()[:, 0], panel_edges(rule, count)
-                one = edges.new_zeros(()), edges.new_ones(())
-                nodes = cut_at((positions, weights), *one, edges if count > 1 else None)
-                areas = areas.index_put((rows,), self._areas(states.excited[rows], gaps[rows], *nodes))
+        nodes = positions if positions.dim() == 1 else positions.flatten(0, 1), weights
+        areas = integrate_gaps(
+            rule,
+            self.speeds(states),
+            gaps,
+            nodes,
+            lambda rows, *cut: self._areas(states.excited[rows], gaps[rows], *cut),
+        )
         return Terms(torch.where(batch.mask, own, 0.0), areas.unflatten(0, batch.gaps.shape))
 
     def _areas(self, excited: Tensor, gaps: Tensor, positions: Tensor, weights: Tensor) -> Tensor:

@@ -9,7 +9,7 @@ factor after the event, as many as it takes (``count_panels``), with the nodes i
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import NamedTuple, Protocol
@@ -233,6 +233,28 @@ def cut_at(nodes: tuple[Tensor, Tensor], start: Tensor, stop: Tensor, breaks: Te
     left, length = edges[..., :-1, :], edges.diff(dim=-2)
     cut = (left + length * positions.double()).flatten(-2), (length * weights.double()).flatten(-2)
     return cut[0].to(positions.dtype), cut[1].to(weights.dtype)
+
+
+def integrate_gaps(
+    integral: Integral,
+    speeds: Speeds | None,
+    gaps: Tensor,
+    nodes: tuple[Tensor, Tensor],
+    areas: Callable[[Tensor | slice, Tensor, Tensor], Tensor],
+) -> Tensor:
+    """Integrals over N gaps [N] by a rule's ``nodes``: positions [Q] or [N, Q], and weights.
+
+    Gaps that need as many panels are taken together: ``areas`` is given their rows, positions and weights.
+    """
+    counts = count_panels(integral, speeds, gaps)
+    if counts is None:
+        return areas(slice(None), *nodes)
+    result, start = torch.zeros_like(gaps), gaps.new_zeros((), dtype=torch.float64)
+    for count in counts.unique():
+        rows, edges = (counts == count).nonzero()[:, 0], panel_edges(integral, count)
+        cut = cut_at(nodes, start, start + 1, edges if count > 1 else None)
+        result = result.index_put((rows,), areas(rows, *cut))
+    return result
 
 
 def place_nodes(integral: Integral, pieces: Pieces) -> tuple[Tensor, Tensor]:

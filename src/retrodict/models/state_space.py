@@ -24,11 +24,13 @@ from torch import Tensor, nn
 from retrodict import _limits
 from retrodict.events.batch import Batch
 from retrodict.events.stream_set import StreamSet
+from retrodict.models.base import Terms
 from retrodict.models.ctlstm import linear_bound
 from retrodict.models.ctlstm_project import tanh_
 from retrodict.models.dropout import Dropout
 from retrodict.models.hawkes_grid import decay_grid
 from retrodict.models.linear_scan import linear_scan
+from retrodict.models.quadrature import GaussLegendre, Integral, Speeds, integrate_gaps
 from retrodict.models.softplus_model import SoftplusModel
 
 
@@ -227,6 +229,33 @@ class StateSpace(SoftplusModel):
         slack = 8 * torch.finfo(self.dtype).eps * self.offset.abs()
         return linear_bound(self.readout, *self.feature_range(state, start, stop)) + self.offset + slack
 
+    def speeds(self, state: Memory) -> Speeds:
+        """The speeds of all layers but the memories that stay, and how many events these can still add, [..., S]."""
+        rates, masses = self._speeds(state.x.unbind(-3))
+        return Speeds((rates / self.time_scale.to(self.dtype)).expand_as(masses), masses)
+
+    def batch_speeds(self, batch: Batch) -> Speeds:
+        """From one scan a layer, [B, L+1, S]."""
+        rates, masses = self._speeds([x.transpose(0, 1) for x in self._scan(batch, None)[0]])
+        return Speeds((rates / self.time_scale.to(self.dtype)).expand_as(masses), masses)
+
+    @torch.no_grad()
+    def _speeds(self, memories: Sequence[Tensor]) -> tuple[Tensor, Tensor]:
+        """By the model's clock, [S] and [..., S], of memories [..., R, U] of each layer.
+
+        A unit moves all drives together by at most Σ_k |v_k|, and what it adds to the layers above: tanh and softplus
+        have slopes of at most 1, and a unit moves by at most 2.
+        """
+        own = self.readout.abs().sum(0).split(self.size)
+        above, found = own[-1], []
+        for i in reversed(range(self.num_layers)):
+            layer, decays = self.each()[i], self.each()[i].decays[:-1]
+            found.append((decays, memories[i][..., :-1, :].abs().clamp(max=2.0) @ above / decays))
+            if layer.across is not None:
+                above = own[i - 1] + above @ layer.across.abs()
+        rates, masses = zip(*reversed(found), strict=True)
+        return torch.cat(rates), torch.cat(masses, -1)
+
     def drives(self, batch: Batch, positions: Tensor) -> tuple[Tensor, Tensor]:
         """One scan a layer, then all units at once."""
         drives = self._project(self._whole(batch, positions))
@@ -241,6 +270,27 @@ class StateSpace(SoftplusModel):
 
     def _project(self, units: Tensor) -> Tensor:
         return units @ self.readout.t() + self.offset
+
+    def terms(self, batch: Batch, integral: Integral | None = None) -> Terms:
+        """All intensities from one scan a layer; gaps that need as many panels are integrated together."""
+        rule, shown = integral or GaussLegendre(), self._shown(len(batch.types))
+        memories, gaps = self._scan(batch, shown)
+        at_events = self._project(self._units(memories, gaps[..., None], shown)[:-1, :, 0]).transpose(0, 1)
+        own = self.log_activate(at_events.gather(-1, batch.types[..., None])[..., 0], batch.types)
+        masks = None if shown is None else [mask.expand(len(gaps), *mask.shape).flatten(0, 1) for mask in shown]
+        all_memories, all_gaps = [x.flatten(0, 1) for x in memories], gaps.flatten()
+
+        def areas_of(rows: Tensor | slice, positions: Tensor, weights: Tensor) -> Tensor:
+            elapsed = all_gaps[rows, None] * positions
+            some = None if masks is None else [mask[rows] for mask in masks]
+            units = self._units([x[rows] for x in all_memories], elapsed, some)
+            return (self.activate(self._project(units)).sum(-1) @ weights) * all_gaps[rows]
+
+        positions, weights = rule.nodes(batch.gaps.shape, batch.gaps)
+        nodes = positions if positions.dim() == 1 else positions.transpose(0, 1).flatten(0, 1), weights
+        areas = integrate_gaps(rule, Speeds(*self._speeds(all_memories)), all_gaps, nodes, areas_of)
+        areas = areas.unflatten(0, gaps.shape).t() * self.time_scale.to(self.dtype)
+        return Terms(torch.where(batch.mask, own, 0.0), areas)
 
     def gap_states(self, batch: Batch) -> Memory:
         """From one scan a layer, [B (L+1), ...]."""
@@ -260,12 +310,15 @@ class StateSpace(SoftplusModel):
             below = below if below is None or shown is None else below * shown[i]
         return memories, gaps
 
+    def _shown(self, streams: int) -> Sequence[Tensor] | None:
+        """What units of each layer are multiplied by in a step of training, [B, U] each; None where all are shown."""
+        if self.dropout is None:
+            return None
+        return self.dropout.mask(self.num_layers, streams, self.size, dtype=self.dtype).unbind(0)
+
     def _whole(self, batch: Batch, positions: Tensor) -> Tensor:
         """h inside every gap of whole streams and at its end, [B, L+1, Q+1, F]; inside, time runs along dimension 0."""
-        shown = None
-        if self.dropout is not None:
-            mask = self.dropout.mask(self.num_layers, len(batch.types), self.size, dtype=self.dtype)
-            shown = mask.unbind(0)
+        shown = self._shown(len(batch.types))
         memories, gaps = self._scan(batch, shown)
         ends = torch.cat([positions, torch.ones_like(positions[..., :1])], -1)
         elapsed = gaps[..., None] * (ends if ends.dim() == 1 else ends.transpose(0, 1))
