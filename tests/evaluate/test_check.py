@@ -16,9 +16,12 @@ from scipy import stats
 import retrodict as rd
 from retrodict.datasets.synthetic import random_neural_hawkes
 from retrodict.evaluate.calibration import RELIABILITY, TENTHS, TOP, WIDE, rank_among
+from retrodict.evaluate.evidence import Evidence
+from retrodict.evaluate.finding_words import in_words
 from retrodict.evaluate.findings import Finding, mean_finding, raise_alarms, worst
 from retrodict.evaluate.goodness import goodness
-from retrodict.evaluate.verdict import Evidence, give_verdict
+from retrodict.evaluate.verdict import give_verdict
+from retrodict.events.factor import in_times
 from tests.conftest import KINDS, example_model
 
 HALF = rd.ByType(0.5)
@@ -49,9 +52,10 @@ def passed(complete, incomplete):
 
 def test_a_right_model_passes(passed):
     assert not passed.flagged
-    assert passed.verdict.startswith("No fault was found in 120 streams: incomplete streams are as predicted, ")
-    assert "Trust counts, probabilities and intervals on streams like these" in passed.verdict
-    assert passed.verdict.count(". ") == 1
+    assert passed.decision.startswith("Use it: counts held on 120 streams like these")
+    assert passed.decision == passed.verdict.splitlines()[0] == repr(passed)[len("<Check: ") : -1]
+    assert "Why: incomplete streams are as predicted, " in passed.verdict
+    assert "Next" not in passed.verdict
 
 
 def test_a_check_is_kept_as_json_and_drawn(passed, tmp_path):
@@ -74,7 +78,8 @@ def test_a_model_trained_on_other_data_is_flagged(complete):
     other = rd.Hawkes([0.3, 0.4, 0.3], [[0.1, 0.0, 0.3], [0.4, 0.1, 0.0], [0.0, 0.3, 0.2]], [1.0, 2.0, 1.0])
     result = rd.check(rd.Filtering(other, HALF), complete, particles=50, costs=[0.2])
     assert "model: events of a type, more than expected" in alarms(result)
-    assert "The model does not fit these streams: fit it to streams like them" in result.verdict
+    assert "Why: the model does not fit these streams" in result.verdict
+    assert "Next: fit it to streams like them" in result.verdict
 
 
 def test_what_the_picture_shows_outside_of_its_bars_is_an_alarm_or_named_as_a_doubt():
@@ -92,7 +97,8 @@ def test_what_the_picture_shows_outside_of_its_bars_is_an_alarm_or_named_as_a_do
     assert outside
     assert by_type.judgement == "doubtful"
     assert outside <= {by_type.of, *by_type.others}
-    assert result.verdict.startswith("In doubt: ")
+    assert "in doubt is that " in result.verdict
+    assert result.decision.startswith("Not known yet: ")  # of imputed events
     assert all(repr(name) in result.verdict for name in outside)
 
 
@@ -112,7 +118,9 @@ def test_probabilities_too_high_at_the_top_are_not_made_up_for_by_ones_too_low_b
     assert not found[RELIABILITY].alarm
     assert found[TOP].alarm
     assert found[TENTHS].alarm
-    assert verdict.startswith("Do not trust what is imputed: events given a probability of ")
+    assert verdict.startswith("Use ")
+    assert "; do not take probabilities at their word: events given a probability of " in verdict.splitlines()[0]
+    assert verdict.endswith("'retrodict impute --calibrate' gives probabilities as they came true here.")
     right, _ = judged(passed, 0.95, 0.7)
     assert not any(right[name].alarm or right[name].doubt for name in (RELIABILITY, TOP, TENTHS))
 
@@ -123,15 +131,16 @@ def test_doubts_in_the_same_words_are_named_once_and_many_are_counted(passed):
     gaps = [replace(f, doubt=f.name.startswith("gaps"), chance=1.0) for f in passed.findings if f.part == "model"]
     once = give_verdict(Evidence(gaps, passed.about, None, None, None))
     assert once.count("times between events are not as the model expects") == 1
-    assert once.startswith("In doubt: 2 of ")
-    assert re.search(r"; and \d+ more\. On the whole, .*\. That may be chance among so many comparisons", verdict)
+    assert re.search(r"; 2 of \d+ comparisons with 120 streams are further off than chance makes 1 in 20", once)
+    assert re.search(r"in doubt is also that .*, and \d+ more; \d+ of \d+ comparisons", verdict)
 
 
 def test_fewer_than_a_hundred_streams_show_no_more_than_that_no_fault_could_be_told_from_chance(passed):
     about = passed.about | {"streams": 99, "imputed_streams": 99}
-    few = give_verdict(Evidence(passed.findings, about, passed.calibration, None, None))
-    assert few.startswith("No fault could be told from chance in 99 streams: ")
-    assert "as far as 99 streams can show" in few
+    calibration = replace(passed.calibration, hidden=passed.calibration.hidden[:99])
+    few = give_verdict(Evidence(passed.findings, about, calibration, None, None))
+    assert re.match("Use it: .* held on 99 streams like these, as far as so few can show", few)
+    assert "Next: 100 held-out streams or more would show smaller faults" in few
 
 
 def test_a_training_that_was_stopped_is_mentioned_in_every_verdict(passed):
@@ -141,9 +150,10 @@ def test_a_training_that_was_stopped_is_mentioned_in_every_verdict(passed):
         return give_verdict(Evidence(findings, passed.about | about, passed.calibration, None, None))
 
     for about, which in (("unfinished", "the model"), ("unfinished_smoother", "the smoother")):
-        assert f"Training of {which} was stopped by a limit of time" in said(passed.findings, **{about: True})
+        stopped = f"Next: give the fit more time (training of {which} was stopped by a limit"
+        assert stopped in said(passed.findings, **{about: True})
     alarmed = [replace(f, alarm=f.name.startswith("gaps,")) for f in passed.findings]
-    assert said(alarmed, unfinished=True).count("stopped by a limit of time") == 1
+    assert said(alarmed, unfinished=True).count("stopped by a limit") == 1
     assert "stopped" not in said(passed.findings)
 
 
@@ -157,7 +167,7 @@ def test_a_model_whose_training_was_cut_short_is_to_be_trained_on(complete):
 def test_swapped_types_are_named(complete):
     swapped = complete.replace(event_types=np.array([2, 1, 0])[complete.event_types])
     result = rd.check(rd.Filtering(hawkes(), HALF), swapped, particles=50, costs=[0.2])
-    assert "The model takes types '0' and '2' for each other" in result.verdict
+    assert "the model takes types '0' and '2' for each other" in result.verdict
 
 
 @pytest.mark.parametrize("rate", [0.35, 0.65])
@@ -175,7 +185,7 @@ def test_streams_cut_to_16_events_are_flagged():
     cut = rd.simulate(bursts, 60, num_events=16, seed=4)
     result = rd.check(rd.Filtering(bursts, HALF), cut, particles=50, costs=[0.2])
     assert "model: streams that end at an event" in alarms(result)
-    assert "lengths of streams were chosen by a cut" in result.verdict.replace("Lengths", "lengths")
+    assert "lengths of streams were chosen by a cut" in result.verdict
 
 
 def test_too_few_particles_are_told_apart_from_a_model_that_does_not_fit():
@@ -184,7 +194,7 @@ def test_too_few_particles_are_told_apart_from_a_model_that_does_not_fit():
     streams = rd.simulate(model, 60, end=end, seed=6)
     result = rd.check(rd.Filtering(model, HALF), streams, particles=20, costs=[0.3])
     assert not any(name.startswith("model") for name in alarms(result))
-    assert "The model itself fits, but its particles are too few and too alike" in result.verdict
+    assert "the model itself fits, but its particles are too few and too alike" in result.verdict
     assert "use more particles (80 instead of 20)" in result.verdict
 
 
@@ -207,8 +217,8 @@ def test_a_remark_needs_more_than_95_percent_and_does_not_fail_the_check(passed,
     findings = raise_alarms(found.findings(passed.types, passed.costs))
     verdict = give_verdict(Evidence(findings, passed.about, found, None, None))
     assert not any(f.alarm for f in findings)
-    assert verdict.startswith("No fault was found")
-    assert ("Intervals are wider than they need be" in verdict) == is_wide
+    assert verdict.startswith("Use it: ")
+    assert ("intervals are wider than they need be" in verdict) == is_wide
 
 
 def test_times_that_are_certain_are_not_said_to_have_wide_intervals(passed):
@@ -222,8 +232,8 @@ def test_nothing_hidden_is_no_agreement_with_the_truth(complete):
     """Windows after the end of all streams, and a model that does not fit."""
     other = rd.Filtering(rd.Poisson([0.2, 0.2, 0.2]), rd.Windows([(1000.0, 1001.0)]))
     verdict = rd.check(other, complete, particles=20).verdict
-    assert verdict.startswith("Do not trust what this model would impute")
-    assert "agrees" not in verdict
+    assert verdict.startswith("Do not use it: ")
+    assert "held" not in verdict
 
 
 def test_few_events_in_few_streams_are_no_alarm():
@@ -248,7 +258,8 @@ def test_what_is_suspicious_of_all_streams_is_said_once():
 
 def test_a_model_alone_is_checked_for_its_fit(complete):
     right = rd.check(hawkes(), complete)
-    assert right.verdict.startswith("The model fits")
+    assert right.decision.startswith("Not known yet: no misfit of the model was found in 120 streams")
+    assert "Why: the model fits: " in right.verdict
     assert right.calibration is None
     wrong = rd.check(rd.Poisson.from_streams(complete), complete)
     assert "model: gaps of each type, the same" in alarms(wrong)
@@ -261,10 +272,13 @@ def test_a_check_stops_when_its_time_is_up(complete):
     result = rd.check(rd.Filtering(hawkes(), HALF), complete, particles=200, seconds=1e-9, progress=done.append)
     assert done == [4]
     assert result.about["imputed_streams"] == 4
-    assert "the 4 streams that time allowed to impute" in result.verdict
-    assert "4 streams are few, so that smaller faults would not be seen" in result.verdict
-    whole = rd.check(rd.Filtering(hawkes(), HALF), complete[:4], particles=200)
-    assert "in 4 streams: " in whole.verdict
+    assert result.decision.startswith("Not known yet: no clear fault on 4 streams, which are few to judge by")
+    assert "check with 20 or more complete streams" in result.verdict
+    doubted = [replace(f, doubt=f.part == "imputation", chance=1.0) for f in result.findings]
+    about = result.about | {"imputed_streams": 30}
+    many = result.calibration.concatenate([result.calibration] * 8)
+    said = give_verdict(Evidence(doubted, about, many, None, None))
+    assert "comparisons with the 30 streams that time allowed to impute" in said
 
 
 def test_an_alarm_on_few_streams_says_on_how_many_it_rests_and_what_to_do(complete):
@@ -273,16 +287,99 @@ def test_an_alarm_on_few_streams_says_on_how_many_it_rests_and_what_to_do(comple
     few, many = rd.check(other, complete[:6]), rd.check(other, complete)
     assert few.flagged
     assert many.flagged
-    assert few.verdict.startswith("On 6 streams, which are few to judge by, something seems wrong with the model: ")
-    assert "Before you act on it, check with 20 or more complete streams" in few.verdict
-    assert "Do not trust" not in few.verdict
-    assert many.verdict.startswith("Do not trust what this model would impute: ")
-    assert few.verdict.endswith(many.verdict.partition(". The ")[2])  # the same remedy
-    assert few.verdict.count(". ") == 1  # two sentences
+    assert few.decision.startswith("Do not use it yet: ")
+    assert few.decision.endswith(", on 6 streams, which are few to judge by.")
+    assert "Next: check with 20 or more complete streams" in few.verdict
+    assert "before you act on it; if the same is found there, fit it" in few.verdict
+    assert many.decision.startswith("Do not use it: ")
+    assert few.verdict.endswith(many.verdict.partition("Next: ")[2])  # the same remedy
     imputed = rd.check(rd.Filtering(other, HALF), complete[:6], particles=20)
-    assert imputed.verdict.startswith(
-        "On 6 streams, which are few to judge by, something seems wrong with what is imputed: "
+    assert imputed.decision.startswith("Do not use it yet: ")
+
+
+def decided(passed, **of) -> str:
+    """The verdict with findings of these names as alarms (True) or doubts (False); 2,000 imputed events, as given."""
+    owner = np.arange(2000) % 120
+    found = replace(
+        passed.calibration, probability=np.full(2000, 0.8), found=owner >= 0, held=owner >= 0, owner=owner,
+        kind=0 * owner, aligned=np.full(120, 16), covered=np.full(120, 15),
+    )  # fmt: skip
+    names = {name.replace("_", " "): is_alarm for name, is_alarm in of.items()}
+    marked = []
+    for f in passed.findings:
+        is_alarm = next((is_alarm for name, is_alarm in names.items() if f.name.startswith(name)), None)
+        value = 0.3 if f.name.startswith("expected") else f.value
+        marked.append(
+            f if is_alarm is None else replace(f, value=value, alarm=is_alarm, doubt=not is_alarm, chance=0.1)
+        )
+    return give_verdict(Evidence(marked, passed.about, found, passed.observed, None))
+
+
+@pytest.mark.parametrize(
+    ("of", "decision"),
+    [
+        ({}, "Use it: counts, times and probabilities held on 120 streams like these."),
+        (
+            {"expected_events_of_a_type": True},
+            "Use the imputed events, their times and probabilities; do not add up expected numbers of type '.': they "
+            "were 30% too high.",
+        ),
+        (
+            {"expected_events_of_a_type": False},
+            "Use the imputed events, their times and probabilities; do not add up expected numbers of type '.' yet: "
+            "they were 30% too high, which may be chance.",
+        ),
+        (
+            {"90_%_intervals_that_hold": True, "probability,_more": True},
+            "Use the imputed events and expected numbers; do not go by intervals: only .* of the 90 % intervals hold "
+            "the true time; do not take probabilities at their word: .*",
+        ),
+        ({"spread_of_the_ranks,_all": True}, "Use .* and expected numbers; do not go by how sure numbers are: .*"),
+        ({"distance": True}, "Do not use it: it is worse than predicting nothing .*"),
+        ({"distance": False}, "Do not use it yet: it is worse than predicting nothing .*, which may be chance."),
+        ({"events,_more_than_predicted": True}, "Do not use it: incomplete streams have .*"),
+        ({"events,_more_than_predicted": False}, "Use .* and probabilities; do not add up expected numbers yet: .*"),
+        ({"gaps,": False}, "Use it: counts, times and probabilities held on 120 streams like these."),
+        (
+            {"gaps,": True},
+            "Use it for streams like these alone: counts, times and probabilities held on 120 streams like these, but "
+            "times between events are not as the model expects.",
+        ),
+    ],
+)
+def test_the_first_line_says_what_can_be_used_and_what_not(passed, of, decision):
+    verdict = decided(passed, **of)
+    assert re.fullmatch(decision, verdict.splitlines()[0])
+    if False in of.values():  # no finding is lost
+        assert re.search(r"\d+ of \d+ comparisons with 120 streams (is|are) further off than chance", verdict)
+
+
+def test_the_verdict_says_whether_more_time_or_more_streams_would_settle_a_doubt(passed):
+    def next_of(**about) -> str:
+        doubted = [replace(f, doubt=f.name.startswith("gaps,"), chance=1.0) for f in passed.findings]
+        verdict = give_verdict(Evidence(doubted, passed.about | about, passed.calibration, None, None))
+        return verdict.partition("Next: ")[2]
+
+    assert next_of().startswith("check by more held-out streams than 120 (480 halve what may be chance); if the doubt ")
+    assert "fit by more complete streams than 900 (more training time would not help" in next_of(
+        fitted_to=900, finished=True
     )
+    stopped = next_of(unfinished=True)
+    assert stopped.startswith("give the fit more time (training of the model was stopped by a limit")
+    assert "check by more held-out streams" in stopped
+    assert "fit by more" not in stopped
+
+
+def test_numbers_that_no_one_can_read_are_said_in_words():
+    far = Finding("model", "events, more than expected", 1.16e19, 0.0, 1.0, 0.1, 0.0)
+    assert in_words(far) == "complete streams have more than a million times as many events as the model expects"
+    near = replace(far, value=0.3)
+    assert in_words(near) == "complete streams have 30% more events than the model expects"
+    worse = replace(far, part="imputation", name="distance at cost 1, share of predicting nothing")
+    assert "more than a million times as far from the truth" in in_words(worse)
+    assert [in_times(x) for x in (3.156, 12_345.0, 1.16e19)] == [
+        "3.16 times", "12,300 times", "more than a million times",
+    ]  # fmt: skip
 
 
 @pytest.mark.parametrize("kind", KINDS)

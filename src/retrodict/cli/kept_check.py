@@ -47,14 +47,14 @@ def find_check(model: Model, *folders: Path) -> dict[str, Any] | None:
 
 
 def repeat_verdict(kept: dict[str, Any] | None, proposal: Proposal) -> None:
-    """Say the first sentence of a check, and where it was about something else than what goes missing here."""
+    """Say the first line of a check, and where it was about something else than what goes missing here."""
     if kept is None:
         return
     checked = kept["about"].get("missing")
     is_other = checked not in (None, in_words(proposal.missingness))
     said = "was not about what goes missing here. It said" if is_other else "said"
-    first, more, _ = kept["verdict"].partition(". ")
-    more = more and ". ('retrodict check' says more)"
+    first, more, _ = kept["verdict"].partition("\n")
+    more = " ('retrodict check' says more)" if more and "'retrodict check'" not in first else ""
     common.note(f"the check {_which(kept['about'])} {said}: {first}{more}")
 
 

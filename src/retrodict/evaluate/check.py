@@ -24,11 +24,12 @@ import numpy as np
 from retrodict.decode.transport import as_cost
 from retrodict.errors import DataError, DataNotice, ModelError, SuspicionNotice
 from retrodict.evaluate.calibration import Calibration, calibrate
+from retrodict.evaluate.evidence import Evidence
 from retrodict.evaluate.findings import Finding, raise_alarms
 from retrodict.evaluate.goodness import Goodness, goodness, swapped_types
 from retrodict.evaluate.observed import Observed, compare_observed
 from retrodict.evaluate.summary import summarise
-from retrodict.evaluate.verdict import Evidence, give_verdict
+from retrodict.evaluate.verdict import give_verdict
 from retrodict.events.atomic import write_text
 from retrodict.events.gaps import half_a_gap
 from retrodict.events.stream_set import StreamSet
@@ -51,6 +52,7 @@ if TYPE_CHECKING:
 
 _FIRST = 4  # streams of the first group; each group is twice as large as the one before
 _LARGEST = 64
+_BY_ITSELF = ("converged", "dev no longer improved")  # endings of a training that more time would not change
 MOVED = "; events are hidden in the same hours of every day instead"
 UNTRIED = ", so that they are not tried"
 
@@ -59,7 +61,8 @@ UNTRIED = ", so that they are not tried"
 class Check:
     """What a check found.
 
-    ``verdict``: two sentences on what to trust. ``findings``: what was tested, with alarms (``evaluate/findings.py``).
+    ``verdict``: a line on what can be used and what not (``decision``), and lines on why and on what to do next.
+    ``findings``: what was tested, with alarms (``evaluate/findings.py``).
     ``about``: what was checked. ``goodness``, ``calibration``, ``observed``: the numbers behind it; None where there
     was no mechanism, or no incomplete streams. ``costs``: of decoding, the middle one being that of intervals.
     """
@@ -74,12 +77,17 @@ class Check:
     observed: Observed | None
 
     @property
+    def decision(self) -> str:
+        """The first line of the verdict."""
+        return self.verdict.partition("\n")[0]
+
+    @property
     def flagged(self) -> bool:
         """Whether there is any alarm."""
         return any(finding.alarm for finding in self.findings)
 
     def __repr__(self) -> str:
-        return f"<Check: {self.verdict}>"
+        return f"<Check: {self.decision}>"
 
     def to_dict(self) -> dict[str, Any]:
         """Nested plain values: the verdict, the findings, and tables and diagrams as numbers."""
@@ -158,7 +166,7 @@ def check(
     warn_of_other_clocks(model, complete)
     fit = goodness(model, complete)
     about = {"streams": len(complete), "events": complete.num_events, "model": model.digest(), "seed": seed}
-    about |= {"unfinished": True} if model.training_record.get("ended") == TIME_WAS_UP else {}
+    about |= _training_of(model)
     if isinstance(fitted, Proposal) and fitted.training_record.get("ended") == TIME_WAS_UP:
         about["unfinished_smoother"] = True
     calibration, observed = None, None
@@ -185,8 +193,16 @@ def check(
     swapped = None
     if any(f.alarm and f.part == "model" for f in findings):
         swapped = swapped_types(model, complete, fit)
-    verdict = give_verdict(Evidence(findings, about, calibration, observed, swapped))
+    verdict = give_verdict(Evidence(findings, about, calibration, observed, swapped, prices))
     return Check(verdict, findings, about, complete.types, prices, fit, calibration, observed)
+
+
+def _training_of(model: Model) -> dict[str, Any]:
+    """How a training ended, and on how many streams, as far as its record knows."""
+    record = model.training_record
+    about: dict[str, Any] = {"fitted_to": record["train_streams"]} if "train_streams" in record else {}
+    about |= {"unfinished": True} if record.get("ended") == TIME_WAS_UP else {}
+    return about | ({"finished": True} if record.get("ended") in _BY_ITSELF else {})
 
 
 def _hide_and_impute(

@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from retrodict.errors import DataError, SuspicionNotice, show
+from retrodict.events.factor import in_times
 from retrodict.events.stream_set import StreamSet
 from retrodict.events.time_axis import SECONDS
 
@@ -151,7 +152,7 @@ def _lattice(streams: StreamSet) -> Iterator[Suspicion]:
     if found is not None and (found.step >= 0.1 * found.usual or found.ties >= 0.01):
         yield Suspicion(
             "lattice",
-            f"times are multiples of {found.name} ({found.step / found.usual:.2g} times the median gap), and "
+            f"times are multiples of {found.name} ({in_times(found.step / found.usual)} the median gap), and "
             f"{found.ties:.1%} of the events have the time of the event before. A model of continuous time learns the "
             "lattice and the ties, and intervals narrower than a step mean nothing",
             "give finer time stamps, or spread the times within their steps at random",

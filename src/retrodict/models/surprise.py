@@ -6,6 +6,7 @@ import numpy as np
 import torch
 
 from retrodict.events.batch import iterate_batches
+from retrodict.events.factor import in_times
 from retrodict.events.stream_set import StreamSet
 from retrodict.events.suspicion import Suspicion
 from retrodict.models.base import Model
@@ -46,7 +47,7 @@ def surprises(model: Model, streams: StreamSet) -> list[Suspicion]:
         Suspicion(
             "surprise",
             f"events of type {streams.types[worst]!r} surprise the model: at {int(counts[worst]):,} of them the "
-            f"intensity is on average {factor:,.3g} times below their mean rate, which makes {share:.0%} of all that "
+            f"intensity is on average {in_times(factor)} below their mean rate, which makes {share:.0%} of all that "
             "the model loses against constant rates",
             "look whether the type means the same as in the training streams (renamed, split, another unit of time), "
             "and fit with streams in which it occurs as it does here",

@@ -31,7 +31,7 @@ def draw_check(tables: dict[str, Any]) -> Picture:
     for axes in grid[len(panels) :]:
         axes.remove()
     text = tables["verdict"].replace(" %", "\u00a0%").replace("$", r"\$")
-    text = "\n".join(textwrap.wrap(text, 56 * columns))
+    text = "\n".join(line for part in text.splitlines() for line in textwrap.wrap(part, 56 * columns))
     figure.suptitle(text, x=0.01, ha="left", fontsize=10, color=BAD if tables["flagged"] else "black")
     return figure
 

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from retrodict.smc.posterior import Posterior
 
 CELLS, DRAWS = 160, 20  # of a stream's belief, and guesses shown as ticks
+_RESTRICTS = ("Do not", "Use the ", "Use probabilities", "Use expected")  # beginnings of a verdict against some use
 _STEPS = (0.25, 0.5, 1.0, 2.0, 4.0)  # of the slider, times the usual cost
 _DOUBTS = {
     "impossible": (
@@ -155,8 +156,9 @@ def _warnings(posterior: Posterior, check: dict[str, Any] | None) -> Iterator[st
     checked, here = (check or {"about": {}})["about"].get("missing"), about.get("missing")
     if checked is not None and here is not None and checked != here:
         yield f"The check was made for other missing events ({checked}) than go missing here."
-    if check is not None and not check.get("flagged") and str(check.get("verdict")).startswith("In doubt"):
-        yield f"The check said: {str(check['verdict']).partition('. ')[0]}."
+    decision = "" if check is None else str(check.get("verdict")).partition("\n")[0]
+    if check is not None and not check.get("flagged") and decision.startswith(_RESTRICTS):
+        yield f"The check said: {decision}"
     yield from complaints(posterior)
     edges = about.get("edges")
     yield from (said(str(text)) for text in (edges if isinstance(edges, list) else ()))

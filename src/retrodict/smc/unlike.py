@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from retrodict.errors import DataError
 from retrodict.events.batch import batches_by_length, make_batch
+from retrodict.events.factor import in_times
 from retrodict.events.stream_set import StreamSet
 from retrodict.events.suspicion import Suspicion, edge_events
 from retrodict.missingness.base import Context, Missingness
@@ -98,7 +99,7 @@ def far_longer(observed: StreamSet, proposal: Proposal) -> Iterator[Suspicion]:
     if usual > _MUCH * known:
         yield Suspicion(
             "longer",
-            f"half of the streams last at least {usual / known:,.3g} times as long as the longest stream that the "
+            f"half of the streams last at least {in_times(usual / known)} as long as the longest stream that the "
             "model was fitted to: what it knows of streams may not hold for them",
             "look whether stream= names the same column as in the fit, and whether start= and end= are as there",
         )

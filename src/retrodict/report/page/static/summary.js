@@ -34,7 +34,7 @@ function namedStreams(text, places, choose) {
 
 function showWarnings(index, choose) {
   const list = document.getElementById('warning-list');
-  const verdict = index.check && index.check.flagged ? [`The check of the model: ${index.check.verdict}`] : [];
+  const verdict = index.check && index.check.flagged ? [`The check of the model: ${index.check.verdict.split('\n')[0]}`] : [];
   const places = new Map(index.warnings.length ? index.streams.id.map((name, i) => [name, i]) : []);
   const warnings = index.warnings.map((text) => namedStreams(text, places, choose));
   list.replaceChildren(...[verdict, ...warnings].filter((parts) => parts.length).map((parts) => element('li', {}, ...parts)));
