@@ -187,7 +187,7 @@ def test_fit_with_a_smoother_then_impute(tmp_path):
     fitted = run(
         "fit", str(tmp_path / "complete.parquet"), "-o", model, "-m", "cause=1", "--hidden", "8", "--epochs", "3"
     )
-    assert "nats per missing event on streams drawn in place of dev" in fitted.output
+    assert "nats per missing event on drawn streams" in fitted.output
     incomplete, imputed = tmp_path / "incomplete.csv", tmp_path / "imputed.csv"
     run("censor", str(tmp_path / "complete.parquet"), "-m", "cause=1", "-o", str(incomplete))
     result = run("impute", model, str(incomplete), "-o", str(imputed), "--particles", "20")

@@ -11,6 +11,7 @@ from rich.console import Console
 from typer.testing import CliRunner
 
 import retrodict as rd
+from retrodict._sparing import Sparing
 from retrodict.cli import app, common
 from retrodict.cli.clock import Clock
 from retrodict.train import fitting
@@ -45,37 +46,66 @@ def fit(folder, *more: object, code: int = 0) -> str:
     return run("fit", folder / "s.parquet", "-o", folder / "model", *QUICK, *more, code=code)
 
 
-def test_epochs_of_model_and_smoother_print_differently(folder):
+def test_epochs_of_model_and_smoother_print_differently(folder, monkeypatch):
+    monkeypatch.setattr("retrodict._sparing.SECONDS", 0.0)
     said = fit(folder, "--epochs", 2, "-m", 0.5)
-    assert re.findall(r"(\w+), epoch (\d): (.*?): train", said) == [
+    number = r"-?\d+\.\d{4}"
+    assert re.findall(rf"(\w+), epoch (\d): {number} (.*?) on dev \(best {number}\); 0:00:\d\d ", said) == [
+        ("model", "1", "nats per event"),
         ("model", "2", "nats per event"),
+        ("smoother", "1", "log q, nats per missing event"),
         ("smoother", "2", "log q, nats per missing event"),
     ]
-    assert re.search(r"epoch 2: [^;]*; [\d,]+ events/s; 0:00:\d\d ", said)
 
 
-def test_training_says_with_which_epoch_it_ends_unless_dev_improves_and_ends_with_it(folder):
+def test_training_says_with_which_epoch_it_ends_unless_dev_improves_and_ends_with_it(capsys):
     """An end was announced that was hours off: that of all epochs that may be, of which training takes few."""
-    said = fit(folder, "--model-only", "--patience", 3, "--learning-rate", 0.3)
+    streams = rd.simulate(MODEL, 12, end=5.0, seed=1)
+    model = rd.fit(rd.Poisson, streams, patience=3, learning_rate=0.3)
+    said = capsys.readouterr().err
     *_, last, announced = re.findall(r"model, epoch (\d+):.*?; ends with epoch (\d+) unless dev improves", said)[-1]
     assert announced == last
-    assert int(re.search(r"best epoch \d+ of (\d+)", said)[1]) == int(last)
+    assert model.training_record["epochs"] == int(last)
     assert "left" not in said
-    limited = fit(folder, "--model-only", "--epochs", 3, "--seconds", 100, "--restart")
-    assert re.search(r"; 0:00:\d\d of at most 0:01:\d\d", limited)
+    rd.fit(rd.Poisson, streams, patience=1000, epochs=3, seconds=100)
+    limited = capsys.readouterr().err
+    assert re.search(r"[\d,]+ events/s; 0:00:\d\d of at most 0:01:\d\d", limited)
     assert "unless dev improves" not in limited  # the third epoch is the last in any case
 
 
-def test_a_pipe_gets_a_line_every_half_minute_and_the_last_one(folder, monkeypatch):
-    """200 epochs of a second or two: the last alone, where there were 200 lines."""
-    said = fit(folder, "--epochs", 200, "--model-only")
-    assert re.findall(r"model, epoch (\d+):", said) == ["200"]
+def test_a_pipe_gets_a_handful_of_lines_and_none_of_what_is_said_at_the_end(folder, monkeypatch):
+    """200 epochs of a second or two: none, where there were 200 lines."""
+    assert "epoch 200:" not in fit(folder, "--epochs", 200, "--model-only")
     monkeypatch.setattr("retrodict._sparing.SECONDS", 0.0)
     said = fit(folder, "--epochs", 3, "--model-only", "--restart")
     assert re.findall(r"model, epoch (\d+):", said) == ["1", "2", "3"]
 
 
-def test_a_long_step_says_how_far_it_is_every_half_minute(monkeypatch):
+def test_an_hour_has_six_lines(monkeypatch):
+    now = [0.0]
+    monkeypatch.setattr("retrodict._sparing.time.monotonic", lambda: now[0])
+    sparing = Sparing(by_share=False)
+    due = []
+    for second in range(3600):
+        now[0] = float(second)
+        due += [second] if sparing.is_due(0.0) else []
+    assert due == [30, 90, 210, 450, 930, 1890]
+
+
+def test_a_fit_of_several_models_takes_less_than_200_words_where_nobody_watches(folder):
+    """Everything is said once, and the last line is the next command."""
+    words = ["--stream", "stream", "--time", "time", "--type", "type", "--seconds", 6, "--patience", 3]
+    rd.write_events(rd.simulate(MODEL, 60, end=5.0, seed=1), folder / "s.parquet")
+    said = run("fit", folder / "s.parquet", "-o", folder / "best", *words)
+    assert len(said.split()) < 200
+    assert re.search(r"read s.parquet: 60 streams, \d+ events, 2 types, 6 of the streams set aside as dev", said)
+    assert said.count("state-space ") <= 2  # in the table, and if it is the best one
+    assert "check on dev, half of the events hidden: " in said
+    check = f"retrodict check {folder / 'best'} HELD-OUT --stream stream --time time --type type -m NAME=RATE"
+    assert said.endswith(f"check by held-out streams, which tell more: {check}")
+
+
+def test_a_long_step_says_how_far_it_is_now_and_then(monkeypatch):
     now = [0.0]
     monkeypatch.setattr("retrodict._sparing.time.monotonic", lambda: now[0])
     shown = io.StringIO()
@@ -84,7 +114,7 @@ def test_a_long_step_says_how_far_it_is_every_half_minute(monkeypatch):
         for number in range(1, 101):
             now[0] += 1.0
             done(number)
-    assert shown.getvalue().splitlines() == [f"impute: {number} of 1,000 streams" for number in (30, 60, 90)]
+    assert shown.getvalue().splitlines() == [f"impute: {number} of 1,000 streams" for number in (30, 90)]
 
 
 def test_seconds_are_those_of_the_whole_command(monkeypatch):
@@ -104,9 +134,9 @@ def test_seconds_are_those_of_the_whole_command(monkeypatch):
 
 def test_what_seconds_do_not_bound_is_said_before_any_epoch(folder):
     said = fit(folder, "--epochs", 2, "-m", 0.5, "--seconds", 100)
-    before, _, _ = said.partition("model, epoch ")
-    assert "note: --seconds 100 is for the whole command, and loading and reading took" in before
-    assert "a check of 4 streams, which compiles for a minute on first use" in before
+    before, _, _ = said.partition("wrote ")
+    assert "note: of --seconds 100, loading took " in before
+    assert "an epoch and the check (which compiles for a minute on first use) may take longer" in before
     assert "--seconds" not in fit(folder, "--epochs", 2, "-m", 0.5, "--restart")
 
 
@@ -140,7 +170,8 @@ def test_a_terminal_shows_a_bar_with_the_time(folder, monkeypatch):
 
 def test_a_fit_can_be_limited_in_time_and_goes_on_later(folder):
     said = fit(folder, "--epochs", 100_000, "--seconds", 0.5)
-    assert "stopped by --seconds, the same command goes on after the last whole epoch" in said
+    assert "stopped by --seconds" in said
+    assert "next: the same command again goes on; then check by held-out streams" in said
     done = int(re.search(r"best epoch \d+ of (\d+)", said)[1])
     said = fit(folder, "--epochs", 100_000, "--seconds", 0.5)
     assert int(re.search(r"best epoch \d+ of (\d+)", said)[1]) > done
@@ -151,7 +182,7 @@ def test_a_fit_can_be_limited_in_time_and_goes_on_later(folder):
 def test_the_best_of_several_models_says_that_its_training_was_cut_short(folder, monkeypatch):
     monkeypatch.setattr("retrodict.train.auto.candidates", lambda train, calendar: NEURAL)
     said = run("fit", folder / "s.parquet", "-o", folder / "best", "--patience", 1000, "--seconds", 1, "--model-only")
-    assert re.search(r"state-space model, .* s in all; stopped by --seconds, the same command goes on", said)
+    assert re.search(r"state-space model \(.* s in all; stopped by --seconds\)", said)
 
 
 def test_fitting_to_incomplete_streams_can_be_limited_in_time(folder):

@@ -205,7 +205,7 @@ def for_anything(fitted, tmp_path_factory):
     complete = folder / "complete.parquet"
     said = run("fit", complete, "--dev", complete, "-o", folder / "model", *QUICK)
     assert "smoother: smoother for whatever goes missing, log q" in said
-    assert "dev streams, half of the events hidden: " in said
+    assert "check on dev, half of the events hidden: " in said
     return folder
 
 

@@ -153,9 +153,7 @@ def on_dev(
     except RetrodictError as error:  # the model is fitted and saved: that is what was asked for
         common.note(f"the check on dev could not be made: {common.in_options(str(error))}")
         return
-    streams, imputed = result.about["streams"], result.about.get("imputed_streams")
-    part = "" if imputed in (None, streams) else f", {imputed} of them imputed"
-    common.out.print(f"check on {streams} dev streams{how}{part}: {escape(result.verdict)}", soft_wrap=True)
+    common.out.print(f"check on dev{how}: {escape(result.decision)}", soft_wrap=True, highlight=False)
 
 
 def _load(

@@ -12,6 +12,7 @@ from rich.table import Table
 from retrodict.cli import common
 from retrodict.evaluate import calibration, goodness, observed
 from retrodict.evaluate.findings import Finding
+from retrodict.events.factor import MOST
 
 if TYPE_CHECKING:
     from retrodict.evaluate.check import Check
@@ -50,10 +51,13 @@ _CHANCE = " 'may be chance': not fine, but by chance 1 look in 20 is further off
 
 
 def show(result: Check, scale: float, units: str, in_full: bool = False) -> None:
-    """Print the verdict, below what it rests on; costs in ``units``, of which one is ``scale`` of the model's.
+    """Print the verdict, and what it rests on; costs in ``units``, of which one is ``scale`` of the model's.
 
     ``in_full`` also has what is fine, or off by no more than chance.
     """
+    common.out.print(f"[bold]{escape(result.decision)}[/]", soft_wrap=True, highlight=False)
+    for line in result.verdict.splitlines()[1:]:
+        common.out.print(escape(line), soft_wrap=True, highlight=False)
     sections = list(_sections(result.findings))
     shown = sections if in_full else [(heading, found) for heading, found in sections if heading in _FIRST]
     if shown:
@@ -64,7 +68,6 @@ def show(result: Check, scale: float, units: str, in_full: bool = False) -> None
         common.out.print(_rest(sections), highlight=False, soft_wrap=True)
     if result.calibration is not None:
         common.out.print(_distances(result.to_dict()["distance"], scale, units))
-    common.out.print(f"[bold]{escape(result.verdict)}[/]", soft_wrap=True, highlight=False)
 
 
 def _rest(sections: list[tuple[str, list[Finding]]]) -> str:
@@ -120,6 +123,7 @@ def _row(f: Finding) -> tuple[str, str, str, str]:
     )
     times, unit, digits = (100.0, " %", 1) if is_share else (1.0, "", 2)
     found = "-" if f.value != f.value else f"{times * f.value:.{digits}f} ± {times * f.error:.{digits}f}{unit}"
+    found = f"over a million{unit}" if times * f.value > MOST else found
     low, high = (times * (f.expected + sign * f.tolerance) for sign in (-1, 1))
     fine = {0: f"{low:.3g} to {high:.3g}", 1: f"at most {high:.3g}", -1: f"at least {low:.3g}"}[f.side] + unit
     judged = f"[bold red]{f.judgement}[/]" if f.alarm else f.judgement

@@ -31,9 +31,7 @@ class Clock:
         if self.seconds is None:
             return
         gone = time.monotonic() - common.began[-1]
-        whole = ["epochs", *(["Poisson and Hawkes processes"] if quick else [])]
-        whole += ["a check of 4 streams, which compiles for a minute on first use"] if self.reserve else []
-        common.note(
-            f"--seconds {self.seconds:g} is for the whole command, and loading and reading took {gone:.0f} of them; it "
-            f"may take a few more, since some steps are always ended: {', '.join(whole)}"
-        )
+        whole = ["an epoch", *(["quick models"] if quick else [])]
+        whole += ["the check (which compiles for a minute on first use)"] if self.reserve else []
+        listed = " and ".join(filter(None, [", ".join(whole[:-1]), whole[-1]]))
+        common.note(f"of --seconds {self.seconds:g}, loading took {gone:.0f}; {listed} may take longer")

@@ -18,6 +18,7 @@ Cost = Annotated[float | None, typer.Option(help=_COST)]
 _OUTPUT = "Your table with the imputed events put in."
 Output = Annotated[Path, typer.Option("--output", "-o", help=_OUTPUT)]
 
+BY_DEFAULT = "the default for this engine and memory (--particles sets another)"
 _SOME, _MUCH = 5, 0.2  # expected events, and the share of them not imputed, of which it is worth speaking
 
 
@@ -59,17 +60,23 @@ def price_of(posterior: Posterior, cost: float | None, columns: common.Columns) 
     return usual_cost(posterior) if cost is None else cost * columns.units_in(posterior.observed.axis)
 
 
-def say_particles(number: int, given: bool) -> None:
-    """Say how many guesses of each stream there are, and where their number comes from."""
-    why = "as --particles says" if given else "the default for this engine and memory (--particles sets another)"
-    common.err.print(f"particles: {number:,} weighted guesses of each stream, {why}", soft_wrap=True, highlight=False)
+def say_particles(number: int) -> None:
+    """Say how many guesses of each stream there are by default, where no draws are written."""
+    common.err.print(
+        f"particles: {number:,} weighted guesses of each stream, {BY_DEFAULT}", soft_wrap=True, highlight=False
+    )
 
 
-def say_cost(price: float, units: str, given: bool) -> None:
-    """Say which cost decides what is imputed, and where it comes from."""
-    why = "as --cost says" if given else "half of the mean gap between events, seen and expected (--cost sets another)"
+def say_draws(number: int, streams: int, given: bool) -> str:
+    """How many guesses of each stream were written, and where their number comes from."""
+    return f"{number:,} weighted draws of each of {streams:,} streams" + ("" if given else f", {BY_DEFAULT}")
+
+
+def say_cost() -> None:
+    """Say where the cost comes from that decides what is imputed."""
+    why = "half of the mean gap between events, seen and expected (--cost sets another)"
     when = "an event is imputed only where that lowers the expected distance to the truth"
-    common.err.print(f"cost: {price:.4g} {units}, {why}; {when}", soft_wrap=True, highlight=False, markup=False)
+    common.err.print(f"cost: {why}; {when}", soft_wrap=True, highlight=False, markup=False)
 
 
 def write_answer(posterior: Posterior, cost: float | None, columns: common.Columns, output: Path) -> float:
@@ -78,17 +85,26 @@ def write_answer(posterior: Posterior, cost: float | None, columns: common.Colum
     expected = float(posterior.expected_count()[posterior.is_possible].sum())
     price = price_of(posterior, cost, columns)
     units = columns.unit_of(observed.axis, posterior.model.time_unit if posterior.model is not None else None)
-    say_cost(price / scale, units, cost is not None)
+    if cost is None:
+        say_cost()
     with common.notes(), common.bar("decode", len(posterior)) as done:
         decoded = posterior.consensus(price, progress=done)
+    replaced = output.exists()
     write_events(fill(observed, decoded), output)
     common.wrote(
         output,
         f"{observed.num_events:,} observed and {decoded.num_events:,} imputed events "
         f"({expected:,.1f} expected missing; cost {price / scale:.4g} {units})",
     )
+    if replaced:
+        say_replaced(output)
     say_left_out(expected, decoded.num_events, price / scale)
     return price
+
+
+def say_replaced(output: Path) -> None:
+    """That an earlier file, and what belongs to it, is no more."""
+    common.note(f"this replaced an earlier {output}")
 
 
 def say_left_out(expected: float, imputed: int, cost: float) -> None:

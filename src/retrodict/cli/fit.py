@@ -7,11 +7,13 @@ from typing import Annotated
 
 import typer
 
+from retrodict._sparing import Sparing
 from retrodict.cli import common
 from retrodict.cli import fit_jobs as jobs
 from retrodict.cli.check import on_dev
 from retrodict.cli.clock import Clock
 from retrodict.cli.fit_auto import fit_auto_model
+from retrodict.cli.fit_words import say_next, say_read
 from retrodict.cli.training import Dev, Devices, From, Hidden, LearnFrom, Mixing, Nodes, Output, Scales, Training
 from retrodict.errors import ModelError
 from retrodict.events.atomic import check_folder
@@ -92,6 +94,7 @@ def fit(
     make = jobs.maker(NeuralHawkes.kind if kind == AUTO else kind, hidden, scales)
     check_folder(output)
     train, dev_streams = jobs.read(columns, file, dev)
+    say_read(file, train, dev_streams, training["seed"])
     if calendar and not train.axis.is_calendar:
         raise ModelError("--calendar is for streams with dates, and these have none.")
     smoother = None
@@ -107,7 +110,7 @@ def fit(
     with lock_folder(output), jobs.going_on() as stages:
         clock = Clock(training["seconds"])
         clock.announce(quick=kind == AUTO)
-        together = {"devices": devices, "num_nodes": num_nodes}
+        together = {"devices": devices, "num_nodes": num_nodes, "progress": Sparing(by_share=False)}
         stages.append(output)
         own = training | clock.share(1 if smoother is None else 2) | together | {"calendar": calendar}
         if kind == AUTO:
@@ -121,3 +124,4 @@ def fit(
         jobs.warn_of_stale(output, fitted)
         how = {"seed": training["seed"], "device": training["device"], "left": clock.left()}
         on_dev(trained, stages[-1], (train, dev_streams), **how)
+        say_next(output, columns, missing, [fitted, trained])

@@ -29,7 +29,7 @@ from retrodict.proposals.smoothers import claim, place_for, smoothers_of
 Maker = Callable[[StreamSet], Model]
 Settings = Mapping[str, Any]
 _GO_ON = "the same command goes on after the last whole epoch"
-STOPPED = f"stopped by --seconds, {_GO_ON}"
+STOPPED = "stopped by --seconds"
 _ROUNDS = 30  # of EM, for a mechanism
 
 
@@ -135,7 +135,7 @@ def fit_smoother(
         own = {**settings, "resume": resume, "learn_from": smoother.learn_from}
         fit(proposal, *streams, directory=place, **own)
     record = proposal.training_record
-    dev = "streams drawn in place of dev" if record["learn_from"] == "model" else "dev"
+    dev = "drawn streams" if record["learn_from"] == "model" else "dev"
     score = f"log q {record['dev_log_likelihood_per_event']:.4f} nats per missing event on {dev}"
     common.wrote(place, f"smoother for {in_words(smoother.mechanism)}, {score} ({_effort(record, settings)})")
     return proposal

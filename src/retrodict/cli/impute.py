@@ -12,7 +12,7 @@ import typer
 
 from retrodict.cli import common
 from retrodict.cli.chunk_work import Choices
-from retrodict.cli.decode import Cost, Output, price_of, say_particles, write_answer
+from retrodict.cli.decode import Cost, Output, price_of, say_draws, say_particles, write_answer
 from retrodict.cli.draws import beside, keep_decoded
 from retrodict.cli.impute_chunks import Chunking, impute_chunks, name_impossible, read_or_chunk, refuse_whole
 from retrodict.cli.kept_check import calibration_by, find_check, repeat_verdict
@@ -211,13 +211,14 @@ def impute(
             posterior = run(observed, proposal, **options, progress=done)
         _judge(posterior)
         repeat_verdict(checked, proposal)
-        say_particles(posterior.num_particles, particles is not None)
+        if no_draws and particles is None:
+            say_particles(posterior.num_particles)
         posterior.about |= {"command": common.command_line(), "file": file.name, "check": checked} | calibration
         keep_decoded(posterior, price_of(posterior, cost, columns), columns)
         if not no_draws:
             with common.bar("write draws", len(posterior)) as done:
                 save_posterior(posterior, draws, columns["unit"], done)
-            common.wrote(draws, f"{posterior.num_particles:,} weighted draws of each of {len(posterior):,} streams")
+            common.wrote(draws, say_draws(posterior.num_particles, len(posterior), particles is not None))
             given = "" if cost is None else f" --cost {cost:g}"
             kept.append(f"the draws are kept in {draws}: go on with 'retrodict decode {draws}{given} -o {output}'")
         price = write_answer(posterior, cost, columns, output)

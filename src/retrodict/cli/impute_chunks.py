@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from retrodict import _limits
 from retrodict.cli import common
 from retrodict.cli.chunk_work import ZONE, Choices, prepare, was_made_so, workers_for
-from retrodict.cli.decode import say_cost, say_left_out, say_particles
+from retrodict.cli.decode import say_cost, say_draws, say_left_out, say_particles, say_replaced
 from retrodict.cli.kept_check import repeat_verdict
 from retrodict.errors import DataError, LimitError, ModelError, RetrodictError, WriteError
 from retrodict.events.atomic import remove_stale
@@ -178,6 +178,7 @@ def impute_chunks(
         remove_stale(beside(output))  # of a run that was killed while it removed what it no longer needed
         common.note(f"{output} is complete already: nothing was to be done")
         return
+    replaced = output.exists()
     with unfinished(output, chunking) as job:
         with closing(workers_for(how)) as workers:
             workers.begin()
@@ -185,7 +186,9 @@ def impute_chunks(
             show_notes({f"{file}: {text}": number for text, number in plan.notices.items()}, len(plan.chunks))
             work, identity = prepare(plan, columns, how, form, job, workers, draws is not None)
             particles = work.options["particles"]
-            say_particles(particles, how.options["particles"] != "auto")
+            given = how.options["particles"] != "auto"
+            if draws is None and not given:
+                say_particles(particles)
             axis = work.proposal.model.matched(plan.read(0)).axis
             scale = columns.units_in(axis)
             price = None if how.cost is None else how.cost * scale
@@ -197,16 +200,19 @@ def impute_chunks(
         name_impossible(finished.impossible, finished.num_impossible)
         if draws is not None:
             keep_draws(job, draws)
-            what = f"{particles:,} weighted draws of each of {finished.streams:,} streams"
-            common.wrote(draws, f"{what}, a folder for each of {finished.chunks:,} chunks")
+            what = say_draws(particles, finished.streams, given)
+            common.wrote(draws, f"a folder for each of {finished.chunks:,} chunks, {what}")
         job.remove()
     units = columns.unit_of(axis, work.proposal.model.time_unit)
-    say_cost(finished.pooled.price / scale, units, how.cost is not None)
+    if how.cost is None:
+        say_cost()
     common.wrote(
         output,
         f"{finished.observed:,} observed and {finished.imputed:,} imputed events ({finished.pooled.expected:,.1f} "
         f"expected missing; cost {finished.pooled.price / scale:.4g} {units})",
     )
+    if replaced:
+        say_replaced(output)
     say_left_out(finished.pooled.expected, finished.imputed, finished.pooled.price / scale)
 
 

@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from retrodict._sparing import Sparing
 from retrodict.cli import common
 from retrodict.cli import fit_jobs as jobs
 from retrodict.cli.check import on_dev
@@ -67,6 +68,10 @@ def smoother(
     with lock_folder(model), jobs.going_on() as stages:
         clock = Clock(training["seconds"])
         clock.announce()
-        own = training | clock.share(1) | {"devices": devices, "num_nodes": num_nodes}
+        own = (
+            training
+            | clock.share(1)
+            | {"devices": devices, "num_nodes": num_nodes, "progress": Sparing(by_share=False)}
+        )
         trained = jobs.fit_smoother(fitted, job, streams, model, own, stages)
         on_dev(trained, stages[-1], streams, seed=training["seed"], device=training["device"], left=clock.left())

@@ -157,7 +157,8 @@ class _Scores:
     def __init__(self, folder: Path, train: StreamSet, dev: StreamSet, settings: dict[str, Any], resume: bool) -> None:
         self.file = make_folder(folder) / SCORES
         data = Likelihood(Poisson([1.0]), train, dev).fingerprint()
-        self.identity = {"data": data, "settings": {name: repr(value) for name, value in sorted(settings.items())}}
+        given = {name: repr(value) for name, value in sorted(settings.items()) if name != "progress"}
+        self.identity = {"data": data, "settings": given}
         self.found: dict[str, Score] = {}
         if self.file.exists() and resume:
             known = read_json(self.file)

@@ -24,6 +24,7 @@ import pytorch_lightning as pl
 import torch
 
 from retrodict import _limits
+from retrodict._sparing import Sparing
 from retrodict.errors import DataNotice, ModelError, SuspicionNotice
 from retrodict.events.fingerprint import fingerprint
 from retrodict.events.stream_set import StreamSet
@@ -77,7 +78,7 @@ def fit(
     seed: int = 0,
     resume: bool = True,
     device: str = "auto",
-    progress: bool = True,
+    progress: bool | Sparing = True,
     calendar: bool | None = None,
     covariates: Any = None,
     devices: int = 1,
@@ -201,7 +202,7 @@ def train_objective(
     seconds: float | None = None,
     resume: bool = True,
     device: str = "auto",
-    progress: bool = True,
+    progress: bool | Sparing = True,
 ) -> TrainingModule:
     """Train whatever the objective holds, in place, ending with its best weights; the run keeps the files.
 
@@ -219,13 +220,20 @@ def train_objective(
         if checkpoint is not None:
             fitting.on_load_checkpoint(checkpoint)
         if not fitting.is_done():
-            callbacks: list[pl.Callback] = [EpochProgress(epochs, seconds)] if progress else []
+            callbacks: list[pl.Callback] = _shown(epochs, seconds, progress)
             with contextlib.nullcontext() if others is None or packed is None else others.at_work(packed):
                 job.run(fitting, callbacks, end, others)
         _take_best(fitting, run.best, home)
     if isinstance(module, Model | Proposal):
         module.training_record = _record(fitting, epochs, time.perf_counter() - began)
     return fitting
+
+
+def _shown(epochs: int, seconds: float | None, progress: bool | Sparing) -> list[pl.Callback]:
+    """What shows the progress, if that is wanted."""
+    if not progress:
+        return []
+    return [EpochProgress(epochs, seconds, progress if isinstance(progress, Sparing) else None)]
 
 
 @dataclass(frozen=True)

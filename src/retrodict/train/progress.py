@@ -19,12 +19,19 @@ class EpochProgress(pl.Callback):
     Training ends when dev has not improved for ``patience`` epochs, so that its end is not known beforehand.
     """
 
-    def __init__(self, epochs: int, seconds: float | None = None, console: Console | None = None) -> None:
+    def __init__(
+        self,
+        epochs: int,
+        seconds: float | None = None,
+        sparing: Sparing | None = None,
+        console: Console | None = None,
+    ) -> None:
         self.console = console or Console(stderr=True)
         self.epochs, self.seconds = epochs, seconds
         self.first, self.began = 0, time.perf_counter()
         self.text, self.line = "starting", ""  # a line that was not said yet
-        self.sparing = Sparing(by_share=False)  # a trial of a few seconds has one line, its last
+        self.ends_unsaid = sparing is not None  # the steps of a command share their lines, and it says how each ended
+        self.sparing = sparing or Sparing(by_share=False)  # a trial of a few seconds has one line, its last
         self.bar = Progress(
             TextColumn("[bold]fit {task.fields[what]}[/]"),
             BarColumn(20),
@@ -61,13 +68,15 @@ class EpochProgress(pl.Callback):
         done = trainer.current_epoch + 1
         self._show(done)
         if not self.console.is_terminal:
-            self.line = f"{what.what}, epoch {done}: {self.text}; {self._spent()}"
+            short = f"{-row['dev_loss']:.4f} {what.unit} on dev (best {-best['dev_loss']:.4f})"
+            self.line = f"{what.what}, epoch {done}: {short if self.ends_unsaid else self.text}; {self._spent()}"
             if self.sparing.is_due(0.0):
                 self._say()
 
     def teardown(self, trainer: pl.Trainer, pl_module: Any, stage: str) -> None:
         """Leave the last line standing."""
-        self._say()
+        if not self.ends_unsaid:
+            self._say()
         self.bar.stop()
 
     def on_exception(self, trainer: pl.Trainer, pl_module: Any, exception: BaseException) -> None:

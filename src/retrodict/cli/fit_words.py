@@ -1,0 +1,40 @@
+"""What a fit says before and after: what was read, and what to type next."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from retrodict.cli import common
+from retrodict.events.stream_set import StreamSet
+from retrodict.models.base import TIME_WAS_UP
+
+
+def say_read(file: Path, train: StreamSet, dev: StreamSet | None, seed: int) -> None:
+    """Say what was read, and what of it is set aside."""
+    from retrodict.train.asked import check_data
+
+    aside = f", {len(check_data(train, None, seed)[1]):,} of the streams set aside as dev" if dev is None else ""
+    common.err.print(
+        f"read {file.name}: {len(train):,} streams, {train.num_events:,} events, {train.num_types:,} types{aside}",
+        soft_wrap=True, highlight=False, markup=False,
+    )  # fmt: skip
+
+
+def say_next(output: Path, columns: common.Columns, missing: Sequence[str] | None, fitted: Sequence[Any]) -> None:
+    """Say what to type next: the same again where a limit of time stopped a training, and a check."""
+    given = [word for name, value in columns.items() for word in _typed(name, value)]
+    what = [] if missing else ["-m", "NAME=RATE"]
+    command = f"retrodict check {shlex.join([str(output)])} HELD-OUT {shlex.join(given)}".rstrip()
+    stopped = any(each.training_record.get("ended") == TIME_WAS_UP for each in fitted)
+    again = "the same command again goes on; then " if stopped else ""
+    said = f"next: {again}check by held-out streams, which tell more: {' '.join([command, *what])}"
+    common.err.print(said, soft_wrap=True, highlight=False, markup=False)
+
+
+def _typed(name: str, value: Any) -> list[str]:
+    """An option as it is typed, once for each value that it has."""
+    values = value if isinstance(value, list) else [] if value is None else [value]
+    return [word for each in values for word in (f"--{name}", str(each))]
