@@ -273,7 +273,7 @@ def test_a_check_stops_when_its_time_is_up(complete):
     assert done == [4]
     assert result.about["imputed_streams"] == 4
     assert result.decision.startswith("Not known yet: no clear fault on 4 streams, which are few to judge by")
-    assert "check with 20 or more complete streams" in result.verdict
+    assert "'retrodict check' on 20 or more held-out streams tells more" in result.decision
     doubted = [replace(f, doubt=f.part == "imputation", chance=1.0) for f in result.findings]
     about = result.about | {"imputed_streams": 30}
     many = result.calibration.concatenate([result.calibration] * 8)
@@ -288,9 +288,8 @@ def test_an_alarm_on_few_streams_says_on_how_many_it_rests_and_what_to_do(comple
     assert few.flagged
     assert many.flagged
     assert few.decision.startswith("Do not use it yet: ")
-    assert few.decision.endswith(", on 6 streams, which are few to judge by.")
-    assert "Next: check with 20 or more complete streams" in few.verdict
-    assert "before you act on it; if the same is found there, fit it" in few.verdict
+    assert ", on 6 streams, which are few to judge by; 'retrodict check' on 20 or more held-out" in few.decision
+    assert "Next: if more streams show the same, fit it" in few.verdict
     assert many.decision.startswith("Do not use it: ")
     assert few.verdict.endswith(many.verdict.partition("Next: ")[2])  # the same remedy
     imputed = rd.check(rd.Filtering(other, HALF), complete[:6], particles=20)

@@ -32,6 +32,6 @@ class Clock:
             return
         gone = time.monotonic() - common.began[-1]
         whole = ["an epoch", *(["quick models"] if quick else [])]
-        whole += ["the check (which compiles for a minute on first use)"] if self.reserve else []
+        whole += ["the check (a minute on first use)"] if self.reserve else []
         listed = " and ".join(filter(None, [", ".join(whole[:-1]), whole[-1]]))
         common.note(f"of --seconds {self.seconds:g}, loading took {gone:.0f}; {listed} may take longer")

@@ -16,9 +16,9 @@ def say_read(file: Path, train: StreamSet, dev: StreamSet | None, seed: int) -> 
     """Say what was read, and what of it is set aside."""
     from retrodict.train.asked import check_data
 
-    aside = f", {len(check_data(train, None, seed)[1]):,} of the streams set aside as dev" if dev is None else ""
+    aside = f" ({len(check_data(train, None, seed)[1]):,} set aside as dev)" if dev is None else ""
     common.err.print(
-        f"read {file.name}: {len(train):,} streams, {train.num_events:,} events, {train.num_types:,} types{aside}",
+        f"read {file.name}: {len(train):,} streams{aside}, {train.num_events:,} events, {train.num_types:,} types",
         soft_wrap=True, highlight=False, markup=False,
     )  # fmt: skip
 
@@ -29,8 +29,8 @@ def say_next(output: Path, columns: common.Columns, missing: Sequence[str] | Non
     what = [] if missing else ["-m", "NAME=RATE"]
     command = f"retrodict check {shlex.join([str(output)])} HELD-OUT {shlex.join(given)}".rstrip()
     stopped = any(each.training_record.get("ended") == TIME_WAS_UP for each in fitted)
-    again = "the same command again goes on; then " if stopped else ""
-    said = f"next: {again}check by held-out streams, which tell more: {' '.join([command, *what])}"
+    again = "the same command again trains on; then " if stopped else ""
+    said = f"next: {again}{' '.join([command, *what])}"
     common.err.print(said, soft_wrap=True, highlight=False, markup=False)
 
 

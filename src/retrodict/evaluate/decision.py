@@ -20,6 +20,7 @@ EVENTS, TIMES, PROBABILITIES, NUMBERS = USES = (
 )  # fmt: skip
 SURENESS = "how sure numbers are"
 FEW_EVENTS = 20  # imputed ones, to judge times and probabilities by
+_MORE = f"'retrodict check' on {FEW_STREAMS} or more held-out streams tells more"
 _HELD = {NUMBERS: "counts", TIMES: "times", PROBABILITIES: "probabilities"}
 _DO = {
     TIMES: "go by intervals",
@@ -54,7 +55,7 @@ def decide(e: Evidence) -> tuple[str, list[Finding]]:
     for worst in (wrong or of_model)[:1]:
         if e.resting_on(worst) < FEW_STREAMS:
             few = f"on {e.resting_on(worst)} streams, which are few to judge by"
-            return f"Do not use it yet: {in_words(worst)}, {few}.", [worst]
+            return f"Do not use it yet: {in_words(worst)}, {few}; {_MORE}.", [worst]
         forbids = [f for f in wrong if EVENTS in _against(f)]
         if e.swapped is not None or not e.compared or forbids:
             worst = (forbids or [worst])[0]
@@ -66,7 +67,7 @@ def decide(e: Evidence) -> tuple[str, list[Finding]]:
         return f"Do not use it yet: {in_words(of_model[0])}, and {few}.", of_model[:1]
     if e.compared < FEW_STREAMS:
         few = f"no clear fault on {e.compared} streams, which are few to judge by"
-        return f"{UNKNOWN}{few}; 'retrodict check' on {FEW_STREAMS} or more held-out streams tells more.", []
+        return f"{UNKNOWN}{few}; {_MORE}.", []
     return _use_some(e, wrong) or _use_it(e)
 
 

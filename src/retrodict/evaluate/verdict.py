@@ -17,7 +17,6 @@ from retrodict.evaluate.findings import Finding
 
 _MOST_NAMED = 3  # doubts
 _FEWEST_CALIBRATED = 100  # imputed events
-_MORE = f"check with {FEW_STREAMS} or more complete streams that were not trained on ('retrodict check')"
 _TOO_WIDE = "intervals are wider than they need be: times are known better than the intervals say"
 
 
@@ -42,17 +41,15 @@ def _next(e: Evidence, remedy: str) -> list[str]:
     if alarms:
         wrong = e.alarms(imputation.PART) + e.alarms(observed.PART)
         is_few = e.resting_on((wrong or alarms)[0]) < FEW_STREAMS
-        steps = [f"{_MORE} before you act on it", f"if the same is found there, {remedy}"] if is_few else [remedy]
+        steps = [f"if more streams show the same, {remedy}"] if is_few else [remedy]
     elif e.calibration is None:
         steps = ["say how events go missing, so that a check can hide some"]
     elif not e.compared:
         steps = ["give more streams, or check the missing rates"]
-    elif e.compared < FEW_STREAMS:
-        steps = [_MORE]
-    elif e.doubts:
+    elif e.doubts and e.compared >= FEW_STREAMS:
         steps = [f"check by more held-out streams than {judged_by} ({4 * judged_by} halve what may be chance)"]
         steps += [] if unfinished else [f"if the doubt stays, {_more_to_fit_by(e)}"]
-    elif e.compared < MANY_STREAMS:
+    elif FEW_STREAMS <= e.compared < MANY_STREAMS:
         steps = [f"{MANY_STREAMS} held-out streams or more would show smaller faults"]
     first = [unfinished] if unfinished else []
     return first + steps if e.doubts and not alarms else steps + first
