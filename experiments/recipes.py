@@ -68,6 +68,13 @@ LINES: dict[str, tuple[str, dict[str, Recipe]]] = {
             "64 cells, weight decay": Recipe(_NEURAL, 64, share=0.5, how=_DECAY),
         },
     ),
+    "Math Overflow, state space": (
+        "mathof",
+        {
+            "1 layer of 32 units": Recipe(_SPACE, 32, share=0.4),
+            "2 layers of 32 units, dropout .1": Recipe(_SPACE, 32, 2, share=0.6, how={"dropout": 0.1}),
+        },
+    ),
     "paper's taxi": ("paper", {"128 cells, GPU": Recipe(_NEURAL, 128, device="auto", share=0.45)}),
     "taxi, neural Hawkes": ("taxi", {"64 cells": Recipe(_NEURAL, 64, share=0.45)}),
     "taxi, several layers": (
