@@ -16,6 +16,11 @@ struct Terms {
     static constexpr int kCount = kPastTerms + kFutureTerms;
     const float* rows[kCount];
     float weights[kCount];
+
+    // P h itself, instead of rows that interpolate it.
+    void set_past(const float* sums) {
+        for (int i = 0; i < kPastTerms; i++) rows[i] = sums, weights[i] = i ? 0.0f : 1.0f;
+    }
 };
 
 struct Mixing {

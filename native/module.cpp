@@ -39,6 +39,10 @@ Readout make_readout(Given<float, 2> matrix, Given<float, 2> below) {
 }
 
 // The transpose of a matrix [units, D].
+Product make_sizes(Given<float, 2> matrix) {
+    return Product(int(matrix.shape(1)), int(matrix.shape(0)), [&](int d, int u) { return std::abs(matrix(u, d)); });
+}
+
 Product make_product(Given<float, 2> matrix) {
     return Product(int(matrix.shape(1)), int(matrix.shape(0)), [&](int d, int u) { return matrix(u, d); });
 }
@@ -215,7 +219,8 @@ NB_MODULE(RETRODICT_MODULE, m) {
     nb::class_<HawkesWeights>(m, "HawkesWeights")
         .def("__init__", [](HawkesWeights* self, std::vector<double> base, std::vector<double> decay,
                             Given<double, 2> jumps, Given<float, 2> units) {
-            new (self) HawkesWeights{base, decay, {jumps.data(), jumps.data() + jumps.size()}, make_product(units)};
+            new (self) HawkesWeights{base, decay, {jumps.data(), jumps.data() + jumps.size()}, make_product(units),
+                                    make_sizes(units)};
         });
     nb::class_<StateSpaceWeights>(m, "StateSpaceWeights")
         .def("__init__", [](StateSpaceWeights* self, Given<float, 1> decay, Given<float, 1> bias, Given<float, 2> gates,

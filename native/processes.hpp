@@ -2,7 +2,8 @@
 //
 // A drive x_k is what goes into lambda_k = activate(x)_k (models/base.py). ``look`` evaluates one time and remembers in
 // a slot what reading an event there needs; ``keep`` makes that the row's own, and ``read`` uses it. Where a proposal
-// mixes past and future (mixing.hpp), ``sums`` gives the units' sums P h, and ``pace`` says how fast they move.
+// mixes past and future (mixing.hpp), ``sums`` gives the units' sums P h, and ``pace`` says how fast they move. Where
+// drives are all that is known of the past (``kFeatures``), ``sums_of`` and ``bound_sums`` take P h from them.
 // A process with ``kEnds`` bounds drives over a stretch from what they are at its ends, which slots then describe.
 // ``panels`` says into how many parts the nodes of an integral are divided; a process with ``kExact`` has the ``area``
 // under weighted intensities in closed form.
@@ -93,6 +94,7 @@ public:
     using Weights = NeuralWeights;
     static constexpr bool kExact = false;
     static constexpr bool kEnds = true;
+    static constexpr bool kFeatures = false;
     const int K, Kp;
 
     Neural(const NeuralWeights& weights, bool)
@@ -226,7 +228,7 @@ private:
 // nothing excites. Where there is one scale, types may have decays of their own.
 struct HawkesWeights {
     std::vector<double> base, decay, jumps;  // [K]; [R], or [K] of a single scale; [K, R, K] from the exciting type on, or none
-    Product past;                            // P, which may have no units
+    Product past, sizes;                     // P, which may have no units; and what its numbers amount to, |P|
 
     int scales() const { return jumps.empty() ? 1 : static_cast<int>(jumps.size() / (base.size() * base.size())); }
 };
@@ -237,6 +239,7 @@ public:
     using Weights = HawkesWeights;
     static constexpr bool kExact = true;
     static constexpr bool kEnds = true;
+    static constexpr bool kFeatures = true;
     const int K, Kp;
 
     // Where nothing is added to drives (``alone``), they are the intensities themselves.
@@ -246,9 +249,6 @@ public:
           slowing_(weights.decay), resting_(weights.base) {
         if (!alone_) each(K, resting_.data(), resting_.data(), [](dvec x) { return softplus_inverse(x); });
         for (double& decay : slowing_) decay = -decay;
-        double mean = 0, log_mean = 0;
-        for (double decay : w_.decay) mean += decay / w_.decay.size(), log_mean += std::log(decay) / w_.decay.size();
-        pace_ = 0.5 * (each_ ? mean : std::exp(log_mean));
     }
 
     void begin(int rows) { excited_.assign(size_t(rows) * size_, 0.0); }
@@ -322,17 +322,33 @@ public:
         return area;
     }
 
-    // Half the mean rate, of many scales one in the middle: drives are about logs of intensities, which take longer to
-    // come to rest.
-    double pace(int) const { return pace_; }
+    // P h of what is known of the past (models/base.py, features) at n points, from their drives [n][K].
+    void sums_of(int n, const double* drives, float* x) {
+        features_.resize(size_t(n) * K), inputs_.resize(n);
+        for (int i = 0; i < n * K; i++) features_[i] = static_cast<float>(std::max(drives[i], -30.0));
+        for (int j = 0; j < n; j++) inputs_[j] = features_.data() + size_t(j) * K;
+        w_.past.apply(n, inputs_.data(), x);
+    }
 
-    // Of what is known of the past (models/base.py, features).
-    void sums(int n, const int* rows, int m, const double* elapsed, float* x) {
-        drives_.resize(size_t(n) * m * K), features_.resize(drives_.size()), inputs_.resize(n * m);
-        for (int i = 0; i < n; i++) drives(rows[i], m, elapsed + i * m, drives_.data() + size_t(i) * m * K);
-        for (size_t i = 0; i < drives_.size(); i++) features_[i] = static_cast<float>(std::max(drives_[i], -30.0));
-        for (int i = 0; i < n * m; i++) inputs_[i] = features_.data() + size_t(i) * K;
-        w_.past.apply(n * m, inputs_.data(), x);
+    // Bounds of it between two times, from the drives at both: each drive moves one way, so that sums stay within half
+    // of what they can move by of their mean; slack covers rounding.
+    void bound_sums(const double* first, const double* last, float* low, float* high) {
+        const int units = w_.past.width;
+        features_.resize(3 * size_t(K)), bounds_.reserve(3 * size_t(units)), inputs_.resize(3);
+        for (int k = 0; k < K; k++) {
+            const double a = std::max(first[k], -30.0), b = std::max(last[k], -30.0);
+            features_[k] = static_cast<float>((a + b) / 2), features_[K + k] = static_cast<float>(std::abs(a - b) / 2);
+            features_[2 * K + k] = std::abs(features_[k]) + features_[K + k];
+        }
+        for (int j = 0; j < 3; j++) inputs_[j] = features_.data() + size_t(j) * K;
+        const float *mean = bounds_.data(), *apart = mean + units, *size = apart + units;
+        w_.past.apply(1, inputs_.data(), bounds_.data());
+        w_.sizes.apply(2, inputs_.data() + 1, bounds_.data() + units);
+        const float slack = (8 + K) * std::numeric_limits<float>::epsilon();
+        for (int u = 0; u < units; u++) {
+            const float reach = apart[u] + (1 + size[u]) * slack;
+            low[u] = mean[u] - reach, high[u] = mean[u] + reach;
+        }
     }
 
     void keep(int, int) {}
@@ -376,12 +392,12 @@ public:
 private:
     const HawkesWeights& w_;
     const int R_, size_, each_;  // scales; numbers a row; 1 where types have decays of their own
-    double pace_ = 0;
     const bool alone_;
     std::vector<double> fade_, slowing_;            // by decay: what is left, and the decay below zero
     std::vector<double> resting_;                   // drives of what nothing excites
     std::vector<double> excited_, drives_, rates_;  // by row, scale and type; by row and type; by point and type
     std::vector<float> features_;
+    Buffer<float> bounds_;
     std::vector<const float*> inputs_;
 
     void fade(double elapsed) {

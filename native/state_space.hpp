@@ -72,6 +72,7 @@ public:
     using Weights = StateSpaceWeights;
     static constexpr bool kExact = false;
     static constexpr bool kEnds = false;
+    static constexpr bool kFeatures = false;
     const int K, Kp;
 
     Remembering(const StateSpaceWeights& weights, bool)

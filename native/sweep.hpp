@@ -98,12 +98,13 @@ public:
           settings_(settings), changes_(settings.missing.empty()), M_(settings.particles), Kp_(process_.Kp),
           units_(mixing_ ? mixing_->padded_units : 0), rho_(Kp_), ones_(Kp_),
           node_weights_(settings.nodes.size()), x_((kSlots + 1) * Kp_), rates_(2 * Kp_), low_(units_),
-          high_(units_), sums_(size_t(kChunk) * Past::kPoints * units_) {
+          high_(units_) {
         for (int k = 0; k < Kp_; k++)
             rho_[k] = static_cast<Real>(!changes_ && k < process_.K ? settings.missing[k] : 0.0), ones_[k] = 1;
         std::copy(settings.weights.begin(), settings.weights.end(), node_weights_.data());
         const size_t most = std::max(settings.nodes.size(), settings.grid.size());
         season_.reserve(most * Kp_), shares_.reserve(most * Kp_);
+        sums_.reserve(std::max(most, size_t(kChunk) * Past::kPoints) * units_);
         points_.reserve(most * Kp_), ahead_.reserve(most * Kp_), times_.resize(most), terms_.resize(most);
         if (mixing_) scratch_.reserve(mixing_->scratch(static_cast<int>(most)));
         grid_p_.resize(settings.grid.size()), grid_q_.resize(settings.grid.size());
@@ -295,7 +296,8 @@ private:
         const double right = s.seen->edges[std::min(s.number, s.seen->n)];
         size_t still = 0;
         for (size_t i = 0; i < s.pending.size(); i++) {
-            if (mixing_ && i % kChunk == 0) learn_past(s, i, right);
+            if constexpr (!Process::kFeatures)
+                if (mixing_ && i % kChunk == 0) learn_past(s, i, right);
             const int r = s.pending[i];
             Row& row = rows_[r];
             past_ = &pasts_[i % kChunk];
@@ -335,7 +337,7 @@ private:
         Row& row = rows_[r];
         const Real* drives = x(step.slot);
         row.ended = true;
-        if (mixing_) {
+        if constexpr (!Process::kFeatures) if (mixing_) {
             end_sums_.reserve(Past::kPoints * units_);
             end_past_.set(row.looked, step.at, process_.pace(r), end_sums_.data(), units_);
             times_.resize(std::max<size_t>(times_.size(), Past::kPoints));
@@ -425,8 +427,13 @@ private:
     void look_ahead(const Stream& s, const Row& row, int n, const double* times, const Real* drives) {
         if (!future_) return;
         std::copy_n(drives, n * Kp_, ahead_.data());
+        if constexpr (Process::kFeatures)
+            if (mixing_) process_.sums_of(n, drives, sums_.data());
         for (int j = 0; j < n; j++) {
-            if (mixing_) past_->at(times[j], terms_[j]);
+            if (mixing_) {
+                if constexpr (Process::kFeatures) terms_[j].set_past(sums_.data() + j * units_);
+                else past_->at(times[j], terms_[j]);
+            }
             s.outlook.add(row.since + times[j], ahead_.data() + j * Kp_, mixing_ ? &terms_[j] : nullptr);
         }
         if (mixing_) mixing_->add(n, terms_.data(), ahead_.data(), Kp_, scratch_.data());
@@ -476,7 +483,10 @@ private:
     double bound(Stream& s, const Row& row, int r, double from, double to, int left, int right, Real* top) {
         if constexpr (Process::kEnds) process_.bound(r, to, left, right, x(left), x(right), top);
         else process_.bound(r, from, to, top);
-        if (mixing_) past_->range(from, to, low_.data(), high_.data());
+        if (mixing_) {
+            if constexpr (Process::kFeatures) process_.bound_sums(x(left), x(right), low_.data(), high_.data());
+            else past_->range(from, to, low_.data(), high_.data());
+        }
         if (future_) s.outlook.add_bound(row.since + from, row.since + to, top, low_.data(), high_.data());
         if (mixing_) mixing_->add_bound(top, low_.data(), high_.data(), scratch_.data());
         if (changes_) {

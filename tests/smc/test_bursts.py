@@ -98,6 +98,17 @@ def test_log_weights_of_a_smoother_are_those_of_many_nodes(engine):
 
 
 @each_engine
+def test_units_follow_a_burst(engine):
+    """Units that mix past and future see what the burst does to the past, and nothing else."""
+    model = rd.Hawkes([0.3, 0.3], [[[0.1, 0.1], [0.1, 0.1]]] * 3, [1.0, 100.0, 1e4])
+    observed = MISSING.censor(rd.simulate(model, 3, end=20.0, seed=7), seed=7)[0]
+    torch.manual_seed(0)
+    proposal = rd.Smoothing(model, MISSING, hidden_size=8, mixing=32)
+    eight, many = (log_weights(observed, proposal, engine=engine, integral=GaussLegendre(n)) for n in (8, 40))
+    assert np.sqrt(np.mean((eight - many) ** 2)) < 2e-4
+
+
+@each_engine
 def test_log_weights_of_a_state_space_are_those_of_many_nodes(engine):
     """What fades 10,000 times within a gap; by eight nodes in one panel log weights are off by 1 and more."""
     fast = rd.Hawkes([0.3, 0.4], [[0.3, 0.2], [0.2, 0.3]], 1e4)
