@@ -92,14 +92,19 @@ def weights(seconds: float = 120.0) -> None:
     train, dev = (rd.simulate(TRUTH, n, end=END, seed=i) for i, n in enumerate((80, 20)))
     how: dict[str, Any] = {"seconds": seconds, "device": "cpu", "progress": False}
     neural = rd.fit(lambda streams: rd.NeuralHawkes.from_streams(streams, 32), train, dev, **how)
+    space = rd.fit(lambda streams: rd.StateSpace.from_streams(streams, 32), train, dev, **how)
+    trained = rd.fit(rd.Smoothing(TRUTH, missing, 32), train, dev, **how)
     with torch.random.fork_rng():
         torch.manual_seed(0)
-        smoothers = [rd.Smoothing(model, missing, 32) for model in (TRUTH, neural)]
+        untrained = [rd.Smoothing(model, missing, 32) for model in (TRUTH, neural, space)]
     proposals = {
         "Hawkes, filtering": rd.Filtering(TRUTH, missing),
-        "Hawkes, untrained smoother": smoothers[0],
+        "Hawkes, untrained smoother": untrained[0],
+        "Hawkes, trained smoother": trained,
         f"neural Hawkes ({score(neural, dev, True):.3f} on dev), filtering": rd.Filtering(neural, missing),
-        "neural Hawkes, untrained smoother": smoothers[1],
+        "neural Hawkes, untrained smoother": untrained[1],
+        f"state space ({score(space, dev, True):.3f} on dev), filtering": rd.Filtering(space, missing),
+        "state space, untrained smoother": untrained[2],
     }
     print("| proposal | 8 nodes in each panel | 8 nodes a piece |\n|---|---|---|")
     for name, proposal in proposals.items():
