@@ -153,6 +153,13 @@ WRONG: dict[str, dict[str, object]] = {
         "--model-only --mixing 8": "--mixing is for the smoother: leave out one of --mixing and --model-only",
         "--model-only --learn-from data": "--learn-from is for the smoother: leave out one of",
         "--model-only -m 0.5": "--missing is for the smoother: leave out one of",
+        "--hold-out /nowhere/x.csv": "cannot write: No such file",
+        "--hold-out {here}/x.xls": "stands for no known format",
+        "--hold-out {here}/x.pkl": "pickles are read but never written",
+        "--hold-out {here}/streams.csv": "--hold-out would replace this file, which is read",
+        "--hold-out {here}/out": "--hold-out would be in the folder of the model",
+        "--hold-out {here}/out/x.csv": "--hold-out would be in the folder of the model",
+        "--hold-out {here}/x.csv": "--hold-out needs 8 streams or more, and there are 6. Remedy: give more complete",
     },
     "smoother": {
         **MODEL, **FILE, **TRAINING, **COLUMNS, **MISSING, **SMOOTHER, **TOGETHER,

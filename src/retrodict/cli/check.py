@@ -12,11 +12,11 @@ from rich.markup import escape
 
 from retrodict.cli import common
 from retrodict.cli.check_table import show
+from retrodict.cli.hold_out import is_fitted_to, was_held_out_of_another
 from retrodict.cli.kept_check import KEPT, keep_check
 from retrodict.cli.proposal import Blind, Missing, Name, choose_proposal
 from retrodict.errors import RetrodictError, SuspicionNotice, WriteError
 from retrodict.events.atomic import check_writable
-from retrodict.events.fingerprint import fingerprint
 from retrodict.events.stream_set import StreamSet
 from retrodict.events.suspicion import refuse_unix_time
 from retrodict.missingness import Anything, ByType
@@ -92,10 +92,15 @@ def check(
             refuse_unix_time(read)
     fitted, folder = _load(model, missing, smoother, filtering, streams.axis.timezone, columns["dates"])
     own = fitted.model if isinstance(fitted, Proposal) else fitted
-    if own.training_record.get("table") == fingerprint(streams):
+    if is_fitted_to(own, model, streams):
         common.note(
             "the model was fitted to this very table, so that its check is too kind: check with streams that it was "
             "not trained on"
+        )
+    elif was_held_out_of_another(own, model, streams):
+        common.note(
+            "these streams were held out of another fit in this folder, and the model that is in it may have learned "
+            "from them: fit it again with --hold-out"
         )
     streams = own.matched(streams)
     scale, units = columns.units_in(streams.axis), columns.unit_of(streams.axis, own.time_unit)

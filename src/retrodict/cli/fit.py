@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from enum import StrEnum
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -14,6 +15,7 @@ from retrodict.cli.check import on_dev
 from retrodict.cli.clock import Clock
 from retrodict.cli.fit_auto import fit_auto_model
 from retrodict.cli.fit_words import say_next, say_read
+from retrodict.cli.hold_out import refuse_place, set_aside, warn_unless_held_out
 from retrodict.cli.training import Dev, Devices, From, Hidden, LearnFrom, Mixing, Nodes, Output, Scales, Training
 from retrodict.errors import ModelError
 from retrodict.events.atomic import check_folder
@@ -36,6 +38,10 @@ _CALENDAR = (
 )
 UsesCalendar = Annotated[bool | None, typer.Option("--calendar/--no-calendar", help=_CALENDAR)]
 _MISSING = "Train the smoother for this alone: NAME=RATE, PATTERN=RATE, RATE or a YAML file; by default for anything."
+_HOLD_OUT = (
+    "Hold a fifth of the streams (20 to 200) out of the fit, drawn at random into this file, for 'retrodict check'."
+)
+HoldOut = Annotated[Path | None, typer.Option(help=_HOLD_OUT)]
 _ALONE = "Train no smoother."
 Alone = Annotated[bool, typer.Option("--model-only", help=_ALONE, rich_help_panel="Smoother")]
 Missing = Annotated[list[str] | None, typer.Option("--missing", "-m", help=_MISSING, rich_help_panel="Smoother")]
@@ -46,6 +52,7 @@ def fit(
     file: common.File,
     output: Output,
     dev: Dev = None,
+    hold_out: HoldOut = None,
     model: ModelKind = Kind(AUTO),  # noqa: B008
     hidden: Hidden = None,
     scales: Scales = None,
@@ -73,7 +80,7 @@ def fit(
 
       retrodict fit trips.parquet -o model/
 
-      retrodict fit trips.parquet -o model/ --seconds 3600
+      retrodict fit trips.parquet -o model/ --hold-out held-out.parquet --seconds 3600
 
       retrodict fit trips.parquet -m outages.yaml -o model/
 
@@ -93,8 +100,14 @@ def fit(
         scales = "auto"
     make = jobs.maker(NeuralHawkes.kind if kind == AUTO else kind, hidden, scales)
     check_folder(output)
+    if hold_out is not None:
+        refuse_place(hold_out, output, file, dev)
     train, dev_streams = jobs.read(columns, file, dev)
-    say_read(file, train, dev_streams, training["seed"])
+    held = None
+    if hold_out is not None:
+        how = {"seed": training["seed"], "resume": training["resume"]}
+        train, held = set_aside(train, hold_out, output, columns, **how)
+    say_read(file, train, dev_streams, training["seed"], None if held is None else held.streams)
     if calendar and not train.axis.is_calendar:
         raise ModelError("--calendar is for streams with dates, and these have none.")
     smoother = None
@@ -108,6 +121,10 @@ def fit(
         smoother = jobs.Smoother(mechanism, missing or ["any"], mixing, learn_from.value)
         jobs.rehearse(make, train, smoother)
     with lock_folder(output), jobs.going_on() as stages:
+        if held is None:
+            warn_unless_held_out(output)
+        else:
+            held.write(output)
         clock = Clock(training["seconds"])
         clock.announce(quick=kind == AUTO)
         together = {"devices": devices, "num_nodes": num_nodes, "progress": Sparing(by_share=False)}
@@ -124,4 +141,4 @@ def fit(
         jobs.warn_of_stale(output, fitted)
         how = {"seed": training["seed"], "device": training["device"], "left": clock.left()}
         on_dev(trained, stages[-1], (train, dev_streams), **how)
-        say_next(output, columns, missing, [fitted, trained])
+        say_next(output, hold_out, columns, missing, [fitted, trained])

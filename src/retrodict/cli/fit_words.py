@@ -12,22 +12,33 @@ from retrodict.events.stream_set import StreamSet
 from retrodict.models.base import TIME_WAS_UP
 
 
-def say_read(file: Path, train: StreamSet, dev: StreamSet | None, seed: int) -> None:
-    """Say what was read, and what of it is set aside."""
+def say_read(file: Path, train: StreamSet, dev: StreamSet | None, seed: int, held: StreamSet | None = None) -> None:
+    """Say what was read, and what of it is set aside or held out."""
     from retrodict.train.asked import check_data
 
-    aside = f" ({len(check_data(train, None, seed)[1]):,} set aside as dev)" if dev is None else ""
+    parts = [] if held is None else [f"{len(held):,} held out"]
+    parts += [f"{len(check_data(train, None, seed)[1]):,} set aside as dev"] if dev is None else []
+    aside = f" ({', '.join(parts)})" if parts else ""
+    whole = [each for each in (train, held) if each is not None]
+    streams, events = sum(map(len, whole)), sum(each.num_events for each in whole)
     common.err.print(
-        f"read {file.name}: {len(train):,} streams{aside}, {train.num_events:,} events, {train.num_types:,} types",
+        f"read {file.name}: {streams:,} streams{aside}, {events:,} events, {train.num_types:,} types",
         soft_wrap=True, highlight=False, markup=False,
     )  # fmt: skip
 
 
-def say_next(output: Path, columns: common.Columns, missing: Sequence[str] | None, fitted: Sequence[Any]) -> None:
+def say_next(
+    output: Path,
+    held_out: Path | None,
+    columns: common.Columns,
+    missing: Sequence[str] | None,
+    fitted: Sequence[Any],
+) -> None:
     """Say what to type next: the same again where a limit of time stopped a training, and a check."""
     given = [word for name, value in columns.items() for word in _typed(name, value)]
     what = [] if missing else ["-m", "NAME=RATE"]
-    command = f"retrodict check {shlex.join([str(output)])} HELD-OUT {shlex.join(given)}".rstrip()
+    by = "HELD-OUT" if held_out is None else shlex.quote(str(held_out))
+    command = f"retrodict check {shlex.join([str(output)])} {by} {shlex.join(given)}".rstrip()
     stopped = any(each.training_record.get("ended") == TIME_WAS_UP for each in fitted)
     again = "the same command again trains on; then " if stopped else ""
     said = f"next: {again}{' '.join([command, *what])}"

@@ -14,6 +14,7 @@ from retrodict.cli import common
 from retrodict.cli.chunk_work import Choices
 from retrodict.cli.decode import Cost, Output, price_of, say_draws, say_particles, write_answer
 from retrodict.cli.draws import beside, keep_decoded
+from retrodict.cli.hold_out import is_fitted_to
 from retrodict.cli.impute_chunks import Chunking, impute_chunks, name_impossible, read_or_chunk, refuse_whole
 from retrodict.cli.kept_check import calibration_by, find_check, repeat_verdict
 from retrodict.cli.proposal import Blind, Missing, Name, check_choice, choose_proposal
@@ -22,7 +23,6 @@ from retrodict.cli.report import check_page, write_page
 from retrodict.cli.truth import truth_of
 from retrodict.errors import ModelError, SuspicionNotice
 from retrodict.events.atomic import check_folder
-from retrodict.events.fingerprint import fingerprint
 from retrodict.events.io.write import check_output, check_times, check_types
 from retrodict.events.results import refuse_results
 from retrodict.events.suspicion import refuse_unix_time
@@ -194,7 +194,7 @@ def impute(
     refuse_results(observed)
     proposal, folder = choose_proposal(model, missing, smoother, filtering, observed.axis.timezone, columns["dates"])
     check_types(observed, type_names(proposal.model), output)
-    if proposal.model.training_record.get("table") == fingerprint(observed):
+    if is_fitted_to(proposal.model, model, observed):
         common.note(
             "the model was fitted to this very table: if events are missing from it, the model expects too few. Fit to "
             "complete streams, or use 'retrodict fit-incomplete'"
