@@ -15,7 +15,7 @@ trips = rd.StreamSet(list(drawn), types=["pick-up", "drop-off", "break"], axis=f
 _CSV = (
     _TRIPS
     + """
-for name in ("trips.csv", "held-out.csv", "incomplete.csv"):
+for name in ("trips.csv", "incomplete.csv"):
     columns = {"stream": "driver", "time": "when", "type": "what"}
     trips.to_frame().rename(columns=columns).to_csv(name, index=False)
 hidden = rd.ByType({"pick-up": 0.5}).censor(trips)[1]

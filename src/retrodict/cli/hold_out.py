@@ -75,7 +75,7 @@ def set_aside(
     which = drawn(streams, seed)
     held, rest = streams[np.flatnonzero(which)], streams[np.flatnonzero(~which)]
     check_times(streams, path)
-    record = {"file": str(path), "streams": len(held), "table": fingerprint(streams), "train": fingerprint(rest)}
+    record: dict[str, Any] = {"file": str(path), "streams": len(held), "table": fingerprint(streams), "train": fingerprint(rest)}
     if resume:
         _refuse_other_fit(output, record["train"])
     there = path.exists() and _is_kept(path, held, columns, output, resume)
@@ -92,7 +92,7 @@ def drawn(streams: StreamSet, seed: int) -> NDArray[np.bool_]:
         problem = f"--hold-out needs {_FEWEST} streams or more, and {'there are' if total != 1 else 'there is'} {total}"
         raise DataError(problem, remedy="give more complete streams, or leave --hold-out out")
     keys = split(stream_keys(seed, streams.ids), _BRANCH).numpy()
-    order = np.lexsort(([str(name) for name in streams.ids], keys))
+    order = np.lexsort((np.array([str(name) for name in streams.ids]), keys))
     which = np.zeros(total, dtype=bool)
     which[order[: how_many(total)]] = True
     return which
