@@ -75,7 +75,8 @@ def set_aside(
     which = drawn(streams, seed)
     held, rest = streams[np.flatnonzero(which)], streams[np.flatnonzero(~which)]
     check_times(streams, path)
-    record: dict[str, Any] = {"file": str(path), "streams": len(held), "table": fingerprint(streams), "train": fingerprint(rest)}
+    record: dict[str, Any] = {"file": str(path), "streams": len(held)}
+    record |= {"table": fingerprint(streams), "train": fingerprint(rest)}
     if resume:
         _refuse_other_fit(output, record["train"])
     there = path.exists() and _is_kept(path, held, columns, output, resume)
