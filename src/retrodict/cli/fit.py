@@ -107,7 +107,6 @@ def fit(
     if hold_out is not None:
         how = {"seed": training["seed"], "resume": training["resume"]}
         train, held = set_aside(train, hold_out, output, columns, **how)
-    say_read(file, train, dev_streams, training["seed"], None if held is None else held.streams)
     if calendar and not train.axis.is_calendar:
         raise ModelError("--calendar is for streams with dates, and these have none.")
     smoother = None
@@ -120,6 +119,7 @@ def fit(
         )
         smoother = jobs.Smoother(mechanism, missing or ["any"], mixing, learn_from.value)
         jobs.rehearse(make, train, smoother)
+    say_read(file, train, dev_streams, training["seed"], None if held is None else held.streams)
     with lock_folder(output), jobs.going_on() as stages:
         if held is None:
             warn_unless_held_out(output)
