@@ -9,6 +9,7 @@ from typer.testing import CliRunner
 
 import retrodict as rd
 from retrodict.cli import app
+from retrodict.smc.totals import as_number
 
 runner = CliRunner(env={"COLUMNS": "160", "TERM": "dumb"})
 MODEL = rd.Hawkes([0.4, 0.3], [[0.3, 0.4], [0.2, 0.2]], 2.0)
@@ -55,7 +56,7 @@ def test_impute_shows_what_half_and_twice_the_odds_would_change(folder):
         )
     }
     assert all(half < once < twice for half, once, twice in numbers.values())
-    assert f"{numbers['expected missing'][1]:,.1f} expected missing" in done.output
+    assert f"{as_number(numbers['expected missing'][1])} expected missing, 90 %: " in done.output
 
 
 def test_rates_without_other_odds_are_refused_before_sampling(folder):

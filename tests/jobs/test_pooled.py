@@ -32,6 +32,6 @@ def test_decisions_for_all(tmp_path, chosen):
     found = decide_for_all(job, [[0]] * 4, None)
     assert found.chosen == chosen
     assert found.price == usual_cost(whole)
-    assert found.expected == float(whole.expected_count().sum())
+    assert found.total == whole.total_count()
     mine, its = (answer(whole._judged(), found.price, way, None, **whole._search()) for way in (found.way, None))
     assert np.array_equal(mine.event_times, its.event_times)

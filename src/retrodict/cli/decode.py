@@ -82,7 +82,7 @@ def say_cost() -> None:
 def write_answer(posterior: Posterior, cost: float | None, columns: common.Columns, output: Path) -> float:
     """Decode a posterior and write the observed table with the imputed events; the cost in units of the streams."""
     observed, scale = posterior.observed, columns.units_in(posterior.observed.axis)
-    expected = float(posterior.expected_count()[posterior.is_possible].sum())
+    total = posterior.total_count()
     price = price_of(posterior, cost, columns)
     units = columns.unit_of(observed.axis, posterior.model.time_unit if posterior.model is not None else None)
     if cost is None:
@@ -94,11 +94,11 @@ def write_answer(posterior: Posterior, cost: float | None, columns: common.Colum
     common.wrote(
         output,
         f"{observed.num_events:,} observed and {decoded.num_events:,} imputed events "
-        f"({expected:,.1f} expected missing; cost {price / scale:.4g} {units})",
+        f"({total}; cost {price / scale:.4g} {units})",
     )
     if replaced:
         say_replaced(output)
-    say_left_out(expected, decoded.num_events, price / scale)
+    say_left_out(total.expected, decoded.num_events, price / scale)
     return price
 
 

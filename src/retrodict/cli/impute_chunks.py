@@ -208,12 +208,12 @@ def impute_chunks(
         say_cost()
     common.wrote(
         output,
-        f"{finished.observed:,} observed and {finished.imputed:,} imputed events ({finished.pooled.expected:,.1f} "
-        f"expected missing; cost {finished.pooled.price / scale:.4g} {units})",
+        f"{finished.observed:,} observed and {finished.imputed:,} imputed events "
+        f"({finished.pooled.total}; cost {finished.pooled.price / scale:.4g} {units})",
     )
     if replaced:
         say_replaced(output)
-    say_left_out(finished.pooled.expected, finished.imputed, finished.pooled.price / scale)
+    say_left_out(finished.pooled.total.expected, finished.imputed, finished.pooled.price / scale)
 
 
 def name_impossible(names: Sequence[object], number: int) -> None:

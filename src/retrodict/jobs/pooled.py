@@ -23,10 +23,10 @@ from retrodict.events.gaps import half_of
 from retrodict.events.time_axis import TimeAxis
 from retrodict.jobs.folder import JobFolder
 from retrodict.smc.choice import NEAR_ENOUGH, is_lagged_better
-from retrodict.smc.guesses import Guesses
 from retrodict.smc.guesses import join as join_guesses
 from retrodict.smc.posterior import Posterior, load_posterior, part_of
 from retrodict.smc.posterior_folder import save_posterior
+from retrodict.smc.totals import Total, moments, total_by
 
 Way = Literal["full", "lagged"]
 
@@ -37,15 +37,18 @@ class Pooled(NamedTuple):
     chosen: Way
     price: float
     way: Way
-    expected: float  # missing events of all streams
+    total: Total  # missing events of all streams
 
 
 def keep_numbers(posterior: Posterior, judged: NDArray[np.int64], folder: Path) -> None:
     """Write what of a chunk's posterior all streams together need."""
     make_folder(folder)
+    means, variances = zip(*(moments(g.counts(), g.weights) for g in (posterior.full, posterior.lagged)), strict=True)
     columns = {
-        "full": _expected(posterior.full),
-        "lagged": _expected(posterior.lagged),
+        "full": means[0],
+        "lagged": means[1],
+        "variance of full": variances[0],
+        "variance of lagged": variances[1],
         "error of full": posterior.errors[:, 0],
         "error of lagged": posterior.errors[:, 1],
         "possible": posterior.is_possible,
@@ -57,10 +60,6 @@ def keep_numbers(posterior: Posterior, judged: NDArray[np.int64], folder: Path) 
     if len(judged):
         plain = posterior.observed[judged].replace(axis=TimeAxis(), columns={})  # so that nothing is rounded
         save_posterior(part_of(posterior, judged, plain), folder / "judged", readable=False)
-
-
-def _expected(guesses: Guesses) -> NDArray[np.float64]:
-    return (guesses.weights * guesses.counts()).sum(1)
 
 
 def decide_for_all(job: JobFolder, judged: Sequence[Sequence[int]], cost: float | None) -> Pooled:
@@ -76,11 +75,11 @@ def decide_for_all(job: JobFolder, judged: Sequence[Sequence[int]], cost: float 
     some = [load_own(job.pooled / f"{number:05d}" / "judged") for number, own in enumerate(judged) if own]
     two = bool(some) and some[0].full.islands > 1
     chosen: Way = "lagged" if not two or is_lagged_better(errors) else "full"
-    expected = float(all[chosen][all["possible"]].sum())
+    expected, variance = (float(all[name][all["possible"]].sum()) for name in (chosen, f"variance of {chosen}"))
     price = half_of(all["duration"], int(all["events"].sum()) + expected) if cost is None else cost
     options = {"tolerance": NEAR_ENOUGH, "method": "exact", "level": 0.9, "threads": torch.get_num_threads()}
     way: Way = choose_way(_judged(some), price, options) if some else "lagged"
-    return Pooled(chosen, price, way, expected)
+    return Pooled(chosen, price, way, total_by(expected, variance))
 
 
 def load_own(folder: Path) -> Posterior:

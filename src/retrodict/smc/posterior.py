@@ -32,6 +32,7 @@ from retrodict.smc.diagnostics import Diagnostics, complaints
 from retrodict.smc.guesses import Guesses, pick
 from retrodict.smc.posterior_folder import read_posterior, save_posterior
 from retrodict.smc.reliability import Reliability
+from retrodict.smc.totals import LEVEL, Total, check_level, intervals, total_of
 from retrodict.smc.tracing import FIRST, Traced
 
 if TYPE_CHECKING:
@@ -148,9 +149,38 @@ class Posterior:
         Here as in all questions, times of dated streams may be dates. Where the model knows when streams end, numbers
         of whole streams are those of ``full``: what the end tells of them, ``lagged`` does not know.
         """
-        whole = start is None and end is None and "ends" in self.about
-        guesses = self.full if whole else self.chosen
-        return (guesses.weights * self._counts(guesses, type, start, end)).sum(1)
+        counts, weights = self._weighted_counts(type, start, end)
+        return (weights * counts).sum(1)
+
+    def count_interval(
+        self,
+        type: str | int | None = None,
+        start: Moment | None = None,
+        end: Moment | None = None,
+        *,
+        level: float = LEVEL,
+    ) -> NDArray[np.int64]:
+        """From how many to how many events are missing with probability ``level``, for each stream, [N, 2].
+
+        The ends are weighted quantiles of the count that ``expected_count`` averages, and belong to the interval.
+        """
+        return intervals(*self._weighted_counts(type, start, end), check_level(level))
+
+    def total_count(
+        self,
+        type: str | int | None = None,
+        start: Moment | None = None,
+        end: Moment | None = None,
+        *,
+        level: float = LEVEL,
+    ) -> Total:
+        """How many events are missing in all streams together: ``expected``, and from ``low`` to ``high``.
+
+        Of several streams the interval is a normal approximation with the sum of their variances, never below 0; it
+        does not contain what the model itself may have wrong. Streams without probability are left out.
+        """
+        counts, weights = self._weighted_counts(type, start, end)
+        return total_of(counts[self.is_possible], weights[self.is_possible], check_level(level))
 
     def probability(
         self, type: str | int | None = None, start: Moment | None = None, end: Moment | None = None
@@ -386,6 +416,14 @@ class Posterior:
         """Say in words, as one notice each, what should keep you from trusting the answer."""
         for text in complaints(self):
             warnings.warn(text, DataNotice, stacklevel=3)
+
+    def _weighted_counts(
+        self, type: str | int | None, start: Moment | None, end: Moment | None
+    ) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+        """Events of a type in [start, end] in each guess of the ensemble that counts, and its weights, [N, M] each."""
+        whole = start is None and end is None and "ends" in self.about
+        guesses = self.full if whole else self.chosen
+        return self._counts(guesses, type, start, end), guesses.weights
 
     def _counts(
         self, guesses: Guesses, type: str | int | None, start: Moment | None, end: Moment | None
