@@ -120,11 +120,25 @@ def test_the_finding_that_matters_is_the_first_row_of_the_table(folder, tmp_path
     words = ["check", str(folder / "model"), str(folder / "held-out.parquet"), "--no-keep"]
     right, full = run(*words).output, run(*words, "--full").output
     assert "look at this first" not in right
-    rest = re.search(r"(\d+) (?:further )?rows of (\d+) comparisons: ", right)
-    assert rest is not None
-    assert int(rest[2]) >= int(rest[1])
     assert full.count("fine") > right.count("fine") + 5
-    assert int(rest[1]) == sum(line.rstrip().endswith(("fine", "may be chance")) for line in full.splitlines())
+
+
+@pytest.mark.parametrize("factor", [1.0, 0.75, 4.0])  # of the model's rate: right, doubtful, wrong
+def test_the_comparisons_add_up_and_are_those_of_the_verdict(factor, folder, tmp_path):
+    model = rd.Hawkes([0.5 * factor, 0.05], [[0.0, 0.9], [0.0, 0.0]], 2.0)
+    model.types = ("cause", "effect")
+    model.save(tmp_path / "other")
+    words = ["check", str(tmp_path / "other"), str(folder / "held-out.parquet"), "--no-keep"]
+    shown, full = (" ".join(run(*words, *more).output.split()) for more in ([], ["--full"]))
+    told = re.search(r" (\d+) comparisons: ([^()]*) \(--full shows them\)", shown)
+    kinds = {kind: int(number) for number, kind in (each.split(" ", 1) for each in told[2].split(", "))}
+    assert sum(kinds.values()) == int(told[1])
+    assert f"{told[1]} comparisons: {told[2]} (a row may stand for several types)" in full
+    verdict = re.search(r"(\d+) of (\d+) comparisons with", shown)
+    assert (verdict is not None) == ("in doubt" in kinds and "wrong" not in kinds)
+    assert (factor == 0.75) == (verdict is not None)
+    if verdict is not None:
+        assert (int(verdict[1]), int(verdict[2])) == (kinds["in doubt"], int(told[1]))
 
 
 def test_a_check_on_the_streams_that_the_model_was_fitted_to_says_so(folder):

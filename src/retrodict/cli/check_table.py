@@ -11,7 +11,7 @@ from rich.table import Table
 
 from retrodict.cli import common
 from retrodict.evaluate import calibration, goodness, observed
-from retrodict.evaluate.findings import Finding
+from retrodict.evaluate.findings import Finding, tally
 from retrodict.events.factor import MOST
 
 if TYPE_CHECKING:
@@ -64,24 +64,17 @@ def show(result: Check, scale: float, units: str, in_full: bool = False) -> None
         common.out.print(_findings(shown))
         legend = _LEGEND + _DOUBTFUL * any(f.doubt for f in result.findings) + _CHANCE * in_full
         common.out.print(legend, highlight=False, soft_wrap=True)
-    if not in_full:
-        common.out.print(_rest(sections), highlight=False, soft_wrap=True)
+    common.out.print(_summed(result.findings, in_full), highlight=False, soft_wrap=True)
     if result.calibration is not None:
         common.out.print(_distances(result.to_dict()["distance"], scale, units))
 
 
-def _rest(sections: list[tuple[str, list[Finding]]]) -> str:
-    """How much was looked at without being shown."""
-    rest = [f for heading, found in sections if heading not in _FIRST for f in found]
-    fine = sum(f.judgement == "fine" for f in rest)
-    said = [
-        f"{fine} fine" if fine else "",
-        f"{len(rest) - fine} off by no more than chance" if fine < len(rest) else "",
-    ]
-    shown = [f for heading, found in sections if heading in _FIRST for f in found]
-    looks = sum(f.looks for f in rest + shown) - sum(1 + len(f.others) for f in shown)  # a row may stand for some types
-    further = "further " if shown else ""
-    return f"{len(rest)} {further}rows of {looks} comparisons: {', '.join(filter(None, said))} (--full shows them)"
+def _summed(findings: list[Finding], in_full: bool) -> str:
+    """How many comparisons there were, and what they came to."""
+    kinds = tally(findings)
+    said = ", ".join(f"{number} {kind}" for kind, number in kinds.items() if number)
+    where = "a row may stand for several types" if in_full else "--full shows them"
+    return f"{sum(kinds.values())} comparisons: {said} ({where})"
 
 
 def _findings(sections: list[tuple[str, list[Finding]]]) -> Table:

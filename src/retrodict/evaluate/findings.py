@@ -28,8 +28,9 @@ class Finding:
 
     ``side`` 1 or -1: only values above, or below, are not. ``part`` is what it speaks of: the model, the imputation, or
     the observed streams. ``of`` names the type that deviates most, where ``looks`` many types were looked at one by
-    one, and ``others`` those that are doubtful, too. ``chance`` is how far off a single look is 19 times in 20. A
-    ``harmless`` finding that is surely not fine is a ``remark``, any other an ``alarm``.
+    one, and ``others`` those that are doubtful, too; of the rest ``also_fine`` are fine, and ``also_few`` too few to
+    tell. ``chance`` is how far off a single look is 19 times in 20. A ``harmless`` finding that is surely not fine is a
+    ``remark``, any other an ``alarm``.
     """
 
     part: str
@@ -47,6 +48,8 @@ class Finding:
     chance: float = np.inf
     looks: int = 1
     others: tuple[str, ...] = ()
+    also_fine: int = 0
+    also_few: int = 0
     doubt: bool = False
 
     @property
@@ -133,7 +136,23 @@ def worst(findings: Sequence[Finding]) -> list[Finding]:
     chosen = min(findings, key=lambda f: (not f.is_doubtful, f.p_value, -f.off if f.value == f.value else 0.0))
     others = tuple(f.of for f in findings if f is not chosen and f.is_doubtful and f.of is not None)
     p_value = min(1.0, min(f.p_value for f in findings) * len(findings))
-    return [replace(chosen, p_value=p_value, looks=len(findings), others=others)]
+    rest = [f.judgement for f in findings if f is not chosen]
+    alike = {"also_fine": rest.count("fine"), "also_few": rest.count("too few to tell")}
+    return [replace(chosen, p_value=p_value, looks=len(findings), others=others, **alike)]
+
+
+def tally(findings: Sequence[Finding]) -> dict[str, int]:
+    """How many comparisons there were of each kind, in words; the kinds add up to all of them."""
+    alone = [f.judgement for f in findings]
+    found = {
+        "wrong": alone.count("ALARM"),
+        "remarkable": alone.count("remark"),
+        "in doubt": alone.count("doubtful") + sum(len(f.others) for f in findings),
+        "fine": alone.count("fine") + sum(f.also_fine for f in findings),
+    }
+    few = alone.count("too few to tell") + sum(f.also_few for f in findings)
+    chance = sum(f.looks for f in findings) - sum(found.values()) - few
+    return found | {"off by no more than chance": chance, "with too few events to tell": few}
 
 
 def raise_alarms(findings: Sequence[Finding], level: float = LEVEL) -> list[Finding]:

@@ -13,7 +13,7 @@ from retrodict.evaluate.calibration import Calibration
 from retrodict.evaluate.decision import FEW_EVENTS, PROBABILITIES, decide, uses_against
 from retrodict.evaluate.evidence import FEW_STREAMS, MANY_STREAMS, Evidence
 from retrodict.evaluate.finding_words import in_words, other_types
-from retrodict.evaluate.findings import Finding
+from retrodict.evaluate.findings import Finding, tally
 
 _MOST_NAMED = 3  # doubts
 _FEWEST_CALIBRATED = 100  # imputed events
@@ -82,14 +82,14 @@ def _unfinished(about: Mapping[str, Any], model_was_named: bool) -> str:
 
 def _doubted(e: Evidence, named: list[Finding]) -> str:
     """What is doubtful beyond the findings that were named, where there is no alarm."""
-    doubts, looks = e.doubts, sum(f.looks for f in e.findings)
+    doubts, kinds = e.doubts, tally(e.findings)
     if not doubts or any(f.alarm for f in e.findings):
         return ""
     rest = [f for f in doubts if not any(f is known for known in named)]
     words = list(dict.fromkeys(in_words(f) + other_types(f) for f in rest))  # gaps of all and by type are one
     if len(words) > _MOST_NAMED:
         words[_MOST_NAMED:] = [f"and {len(words) - _MOST_NAMED} more"]
-    count = sum(1 + len(f.others) for f in doubts)
+    count, looks = kinds["in doubt"], sum(kinds.values())
     also = " also" if named else ""
     found = f"in doubt is{also} that {', '.join(words)}; " if words else ""
     return (
