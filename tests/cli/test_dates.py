@@ -115,6 +115,25 @@ def test_decoding_kept_draws_again_writes_the_form_of_the_table(model, tmp_path)
     assert (tmp_path / "again.csv").read_bytes() == (tmp_path / "out.csv").read_bytes()
 
 
+def test_ask_takes_dates_in_the_form_of_the_table_or_in_iso_8601(model, tmp_path):
+    words = ["-m", "ride=0.5", "--filtering", "--particles", "16", "--cost", "20", *COLUMNS]
+    for name, form, dates in (("own", "%d.%m.%Y %H:%M", ["--dates", "day-first"]), ("iso", None, [])):
+        (tmp_path / name).mkdir()
+        file = write(tmp_path / name, form)
+        run("impute", model, str(file), "-o", str(tmp_path / f"{name}.csv"), *words, *dates)
+    draws, iso = (str(tmp_path / f"{name}.csv.draws") for name in ("own", "iso"))
+    stretch = ["--start", "2025-03-01T09:30", "--end", "2025-03-04T12:00"]
+    right = run("ask", iso, *stretch).output
+    assert "from 2025-03-01 09:30:00 until 2025-03-04 12:00:00" in " ".join(right.split())
+    assert run("ask", draws, *stretch).output == right
+    assert run("ask", draws, "--start", "01.03.2025 09:30", "--end", "4.3.2025 12:00").output == right
+    with pytest.raises(rd.DataError, match=r"--start: cannot read '03/25/2025' as a date with the day first"):
+        run("ask", draws, "--start", "03/25/2025")
+    with pytest.raises(rd.DataError, match=r"cannot read '09\.12\.2025 09:30' as a time; .*ISO 8601") as caught:
+        run("ask", iso, "--start", "09.12.2025 09:30")
+    assert "column" not in str(caught.value)
+
+
 def test_the_option_is_the_first_remedy(model, tmp_path):
     file = write(tmp_path, "%d/%m/%Y %H:%M")
     for chunks in ([], ["--chunk-streams", "4"]):

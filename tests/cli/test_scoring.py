@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import shutil
 
+import numpy as np
 import pandas as pd
 import pytest
 
@@ -142,7 +143,19 @@ def test_ask_says_what_was_asked_and_the_expected_number_in_all_streams(folder):
     assert question in said
     posterior = rd.load_posterior(folder / "imputed.csv.draws")
     expected = posterior.expected_count("pick-up", "2024-03-01T08:00", "2024-03-01T10:00").sum()
-    assert f"{expected:.3f}" in said.split("all streams")[1]
+    assert f" {expected:.0f} " in said.split("all streams")[1]
+    assert expected >= 10
+
+
+@pytest.mark.parametrize("given", [{}, {"start": "2024-03-01T08:00", "end": "2024-03-01T10:00"}])
+def test_ask_gives_the_intervals_of_the_posterior(folder, tmp_path, given):
+    options = [word for name, value in given.items() for word in (f"--{name}", value)]
+    said = ask(folder, "-o", str(tmp_path / "answers.csv"), *options)
+    posterior, found = rd.load_posterior(folder / "imputed.csv.draws"), pd.read_csv(tmp_path / "answers.csv")
+    total, order = posterior.total_count(**given), [posterior.observed.ids.index(name) for name in found["stream"]]
+    np.testing.assert_array_equal(found[["low", "high"]], posterior.count_interval(**given)[order])
+    assert said.split("all streams")[1].split("│")[3].strip() == f"{total.low} to {total.high}"
+    assert total.low < total.expected < total.high
 
 
 @pytest.mark.parametrize("command", ["decode", "report", "ask"])

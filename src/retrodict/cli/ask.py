@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 
 import numpy as np
 import typer
@@ -19,6 +19,7 @@ from retrodict.events.io.files import cannot_read
 from retrodict.events.io.moments import stretch
 from retrodict.events.stream_set import describe_types
 from retrodict.events.time_axis import TimeAxis
+from retrodict.smc.totals import Total, as_number, intervals, total_of
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -36,8 +37,9 @@ def ask(
 ) -> None:
     """Say how probably events are missing from a stretch of time, and how many, stream by stream.
 
-    Dates without a time zone are in the zone of the draws. Streams in which no draw has such an event are left out.
-    The last line is the expected number in all streams together.
+    Dates are in ISO 8601, or written as in your table (--dates); without a time zone they are in that of the draws.
+    Streams in which no draw has such an event are left out. Intervals hold the number with a probability of 90 %, as
+    far as the model is right. The last line is about all streams together.
 
     [bold]Example[/]
 
@@ -64,13 +66,18 @@ def ask(
         raise DataError(f"no draw has a type {type!r}; types are {describe_types(known)}", file=draws, remedy=remedy)
     axis, times = _times(draws, frame["time"].to_numpy())
     keep = np.ones(len(frame), dtype=bool) if type is None else (frame["type"] == type).to_numpy(copy=True)
-    first, last = stretch(start, end, axis)
+    form = _form_of(draws)
+    first, last = stretch(_in_iso(start, form, "--start"), _in_iso(end, form, "--end"), axis)
     keep &= (times >= first) & (times <= last)
     found = frame[keep]
-    expected = found.groupby("stream", sort=False)["weight"].sum()
-    probable = found.drop_duplicates(["stream", "draw"]).groupby("stream", sort=False)["weight"].sum().clip(upper=1.0)
-    answer = pd.DataFrame({"probability": probable, "expected": expected}).reset_index()
-    common.out.print(_shown(answer, _question(type, first, last, axis)))
+    names, counts, weights = _counted(found)
+    ends = intervals(counts, weights)
+    likely = weights[:, 1:].sum(1).clip(max=1.0)
+    expected = (weights * counts).sum(1)
+    answer = pd.DataFrame(
+        {"stream": names, "probability": likely, "expected": expected, "low": ends[:, 0], "high": ends[:, 1]}
+    )
+    common.out.print(_shown(answer, total_of(counts, weights), _question(type, first, last, axis)))
     if answer.empty:
         common.note(_why_nothing(draws, first, last, axis))
     if output is not None:
@@ -92,17 +99,61 @@ def _label(time: float, axis: TimeAxis) -> str:
     return axis.label(time) if abs(time) < _LATEST else f"{time:g}"
 
 
-def _shown(answer: pd.DataFrame, title: str) -> Table:
-    """The answers, with the expected number in all streams together."""
+def _counted(found: pd.DataFrame) -> tuple[list[object], NDArray[np.int64], NDArray[np.float64]]:
+    """Streams, and the number of events in each of their draws with its weight, [N, M + 1]; none in the first of all.
+
+    Draws without such an event have no rows: what is left of the weight of a stream is theirs.
+    """
+    each = found.groupby(["stream", "draw"], sort=False, observed=True)["weight"].agg(["size", "first"]).reset_index()
+    row, names = each["stream"].factorize()
+    column = each.groupby("stream", sort=False, observed=True).cumcount().to_numpy() + 1
+    shape = len(names), int(column.max(initial=0)) + 1
+    counts, weights = np.zeros(shape, dtype=np.int64), np.zeros(shape)
+    counts[row, column], weights[row, column] = each["size"], each["first"]
+    weights[:, 0] = (1.0 - weights.sum(1)).clip(min=0.0)
+    return list(names), counts, weights
+
+
+def _form_of(draws: Path) -> str | None:
+    """How the table that was imputed writes dates, where that was said (--dates) and the draws know it."""
+    from retrodict.events.plain import read_json
+
+    try:
+        found = read_json(draws.with_name("posterior.json"))["table"]["names"].get("dates")
+    except (OSError, ValueError, KeyError, TypeError, AttributeError):  # draws.parquet alone, or no table
+        return None
+    return found if isinstance(found, str) else None
+
+
+def _in_iso(time: str | None, form: str | None, option: str) -> str | None:
+    """A date in the form of the table in ISO 8601; other times as they are."""
+    if time is None or form is None:
+        return time
+    from retrodict.missingness.date_texts import text_in_iso
+
+    def refuse(problem: str, remedy: str) -> NoReturn:
+        raise DataError(f"{option}: {problem}", remedy=remedy)
+
+    return text_in_iso(time, form, refuse)
+
+
+def _shown(answer: pd.DataFrame, total: Total, title: str) -> Table:
+    """The answers, with the number in all streams together."""
     shown = Table(title=escape(title), title_justify="left")
     shown.add_column("stream", overflow="fold")
-    for heading in ("probability of any", "expected number"):
+    for heading in ("probability of any", "expected number", "90 %"):
         shown.add_column(heading, justify="right")
     for row in answer.itertuples(index=False):
-        shown.add_row(escape(str(row.stream)), f"{row.probability:.3f}", f"{row.expected:.3f}")
+        shown.add_row(
+            escape(str(row.stream)), f"{row.probability:.3f}", _number(row.expected), f"{row.low:,} to {row.high:,}"
+        )
     shown.add_section()
-    shown.add_row("all streams", "", f"{answer['expected'].sum():.3f}")
+    shown.add_row("all streams", "", _number(total.expected), total.interval)
     return shown
+
+
+def _number(expected: float) -> str:
+    return as_number(expected) if expected >= 10 else f"{expected:.3f}"
 
 
 def _why_nothing(draws: Path, first: float, last: float, axis: TimeAxis) -> str:

@@ -35,6 +35,13 @@ def in_iso(arguments: Mapping[str, Any], dates: str | None, refuse: Refuse) -> d
     }
 
 
+def text_in_iso(text: str, dates: str, refuse: Refuse) -> str:
+    """One date of the form ``dates`` in ISO 8601; other times as they are."""
+    from retrodict.events.io.date_forms import date_form  # loads Arrow
+
+    return _with_form(text, date_form(dates), refuse)
+
+
 def _each(value: Any, where: str, noun: str | None, form: DateForm | None, refuse: Refuse) -> Any:
     """Every time in lists, and in lists by stream; ``noun`` numbers those of the outer list, which are told apart."""
     if isinstance(value, Mapping):

@@ -27,7 +27,7 @@ def on_axis(value: Any, axis: TimeAxis, label: str) -> float:
     from retrodict.events.io.request import Request
     from retrodict.events.io.time_column import read_time_value
 
-    time = read_time_value(value, label, Request(timezone=axis.timezone))
+    time = read_time_value(value, label, Request(timezone=axis.timezone), is_one=True)
     if time.calendar and not axis.is_calendar:
         raise DataError(f"{label} is a date, but the streams have plain numbers as times", remedy="give a number")
     if time.missing.any():

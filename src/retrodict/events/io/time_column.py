@@ -52,11 +52,15 @@ class TimeColumn(NamedTuple):
 
 
 class _Source(NamedTuple):
-    """A column (with the ``places`` of its rows) or an argument that holds times; ``label`` names it in messages."""
+    """A column (with the ``places`` of its rows) or an argument that holds times; ``label`` names it in messages.
+
+    ``is_one`` says that the argument cannot name a column instead.
+    """
 
     label: str
     request: Request
     places: Places | None = None
+    is_one: bool = False
 
     def error(self, row: int, problem: str, remedy: str) -> DataError:
         """An error about a row counted from 0, or about the argument."""
@@ -109,8 +113,11 @@ def read_time_column(column: pa.Array, label: str, request: Request, places: Pla
     return source.numbers(column, lambda row: (f"{column[row]} has more digits than a float64 can hold", remedy))
 
 
-def read_time_value(value: Any, label: str, request: Request) -> TimeColumn:
-    """One time given as an argument: a number, a datetime, or text; a column [1]."""
+def read_time_value(value: Any, label: str, request: Request, is_one: bool = False) -> TimeColumn:
+    """One time given as an argument: a number, a datetime, or text; a column [1].
+
+    ``is_one`` says that the argument cannot name a column instead.
+    """
     if isinstance(value, int | float | np.number) and not isinstance(value, bool):
         return TimeColumn(np.array([float(value)]), np.array([False]), False, None, label, constant=True)
     if isinstance(value, datetime.datetime | datetime.date):
@@ -120,7 +127,7 @@ def read_time_value(value: Any, label: str, request: Request) -> TimeColumn:
     elif not isinstance(value, str):
         problem = f"{label} is {value!r}, which is neither a column nor a time"
         raise request.error(problem, "give the name of a column, a number or a datetime")
-    return _read_text(pa.array([value], pa.string()), _Source(label, request))._replace(constant=True)
+    return _read_text(pa.array([value], pa.string()), _Source(label, request, is_one=is_one))._replace(constant=True)
 
 
 def _read_timestamps(column: pa.Array, source: _Source) -> TimeColumn:
@@ -146,7 +153,7 @@ def _read_text(column: pa.Array, source: _Source) -> TimeColumn:
         if source.request.dates is not None:
             problem, remedy = date_form(source.request.dates).advice(value)
             return f"cannot read {show(value)} {problem}", remedy
-        remedy = _ISO if source.places else f"{_ISO}, or name a column, where streams differ"
+        remedy = _ISO if source.places or source.is_one else f"{_ISO}, or name a column, where streams differ"
         advice = advice_without_form(value) if source.places else None
         return f"cannot read {show(value)} as a time", remedy if advice is None else f"{advice}; or {remedy}"
 
