@@ -7,7 +7,7 @@ import pytest
 from scipy import stats
 
 import retrodict as rd
-from retrodict.smc.totals import as_number, intervals, total_by, total_of
+from retrodict.smc.totals import as_number, intervals, total_by, total_of, totals_by_type
 
 MODEL, MISSING, END, N = rd.Poisson([2.0, 0.5]), rd.ByType([0.5, 0.2]), 5.0, 300
 MEANS = {0: 5.0, 1: 0.5, None: 5.5}  # of each stream, by type and in all
@@ -82,3 +82,17 @@ def test_totals_in_words():
     assert str(total_by(0.3, 0.3)) == "0.30 expected missing, 90 %: 0 to 1"
     assert str(total_by(12345.6, 0.0)) == "12,346 expected missing, 90 %: 12,346 to 12,346"
     assert [as_number(x) for x in (0.0, 0.57, 4.26, 9.99, 10.2)] == ["0.00", "0.57", "4.3", "10.0", "10"]
+
+
+@pytest.mark.parametrize("streams", [1, 12])
+def test_totals_by_type_are_those_of_each_type_asked_for(streams):
+    """Types that are missing together, of some streams, one of which has no probability."""
+    model = rd.Hawkes([0.4, 0.2, 0.0], [[0.2, 0.7, 0.0], [0.1, 0.2, 0.0], [0.0, 0.0, 0.0]], 1.0)
+    observed, _ = rd.ByType([0.8, 0.5, 0.5]).censor(rd.simulate(model, streams, end=9.0, seed=2), seed=3)
+    made = rd.impute(observed, rd.Filtering(model, rd.ByType([0.8, 0.5, 0.5])), 50, seed=4)
+    if streams > 1:
+        made.log_evidence[3] = -np.inf
+    found = totals_by_type(made.chosen, np.flatnonzero(made.is_possible), 3)
+    for total, type in zip(found, (0, 1, 2, None), strict=True):
+        assert total == pytest.approx(made.total_count(type))
+    assert found[2] == (0.0, 0, 0, 0.9)

@@ -22,6 +22,7 @@ from retrodict.report.page.content import Answer, Content, Doubt
 from retrodict.report.stream_view import StreamView, Window
 from retrodict.smc.diagnostics import FEW, complaints, doubts, surprise
 from retrodict.smc.reliability import Reliability
+from retrodict.smc.totals import totals_by_type
 from retrodict.smc.truth import match_truth, score_answer
 from retrodict.smc.windows import windows_over
 
@@ -137,6 +138,7 @@ def write_report(
         answers=answers,
         first=first,
         expected=_expected(posterior),
+        intervals=_intervals(posterior),
         surprise=surprise(posterior),
         families=_fewest_families(posterior),
         few=FEW,
@@ -251,6 +253,13 @@ def _expected(posterior: Posterior) -> NDArray[np.float64]:
         weights = np.repeat(guesses.weights[i], np.diff(own))
         result[i] = np.bincount(guesses.event_types[own[0] : own[-1]], weights, minlength=K)
     return result
+
+
+def _intervals(posterior: Posterior) -> NDArray[np.int64]:
+    """From how many to how many events are missing in all streams, by type and, last, of all types, [K + 1, 2]."""
+    some = np.flatnonzero(posterior.is_possible)
+    totals = totals_by_type(posterior.chosen, some, posterior.observed.num_types)
+    return np.array([(total.low, total.high) for total in totals])
 
 
 def _fewest_families(posterior: Posterior) -> NDArray[np.float64]:

@@ -8,12 +8,15 @@ from __future__ import annotations
 
 import math
 from statistics import NormalDist
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from retrodict.errors import DataError
+
+if TYPE_CHECKING:
+    from retrodict.smc.guesses import Guesses
 
 LEVEL = 0.9
 
@@ -79,3 +82,28 @@ def total_by(expected: float, variance: float, level: float = LEVEL) -> Total:
     reach = NormalDist().inv_cdf((1 + level) / 2) * math.sqrt(max(variance, 0.0))
     low, high = math.ceil(expected - reach - 0.5), math.floor(expected + reach + 0.5)
     return Total(expected, max(low, 0), max(high, low, 0), level)
+
+
+def totals_by_type(guesses: Guesses, which: NDArray[np.int64], types: int) -> list[Total]:
+    """The total of each type over the streams of these numbers, and last that of all types together, [K + 1]."""
+    whole = total_of(guesses.counts()[which], guesses.weights[which])
+    if len(which) == 1:
+        own = guesses.of_streams(which)
+        return [*(total_of(own.counts(own.event_types == k), own.weights) for k in range(types)), whole]
+    mean, variance = np.zeros(types), np.zeros(types)
+    for i in which.tolist():
+        of_stream, squares = _moments_by_type(guesses, i, types)
+        mean += of_stream
+        variance += squares - of_stream**2
+    return [*(total_by(m, v) for m, v in zip(mean.tolist(), variance.tolist(), strict=True)), whole]
+
+
+def _moments_by_type(guesses: Guesses, i: int, types: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """The mean number of events of stream i, and that of its square, by type, [K] each."""
+    M = guesses.weights.shape[1]
+    offsets = guesses.offsets[i * M : (i + 1) * M + 1]
+    guess = np.repeat(np.arange(M), np.diff(offsets))
+    pairs, counts = np.unique(guess * types + guesses.event_types[offsets[0] : offsets[-1]], return_counts=True)
+    own, weights = pairs % types, guesses.weights[i][pairs // types]
+    first, second = (np.bincount(own, weights * counts**power, minlength=types) for power in (1, 2))
+    return first, second

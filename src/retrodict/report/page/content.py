@@ -54,7 +54,8 @@ class Doubt:
 class Content:
     """A page about N streams with K types.
 
-    ``expected`` [N, K] are missing events, ``surprise`` [N] nats an observed event below the median stream, and
+    ``expected`` [N, K] are missing events, of each type and of all together from ``intervals`` [K + 1, 2] on and up to
+    there with a probability of 90 %, ``surprise`` [N] nats an observed event below the median stream, and
     ``families`` [N] the fewest effective families of a segment in which events are missing, not to be
     trusted below ``few``. ``view`` gives what there
     is to see of stream i; its consensus is that of ``answers[first]``. ``facts`` say how it was made, in words.
@@ -65,6 +66,7 @@ class Content:
     answers: list[Answer]
     first: int
     expected: NDArray[np.float64]
+    intervals: NDArray[np.int64]
     surprise: NDArray[np.float64]
     families: NDArray[np.float64]
     few: float

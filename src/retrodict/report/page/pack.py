@@ -81,7 +81,9 @@ def index_of(content: Content, blocks: list[Block]) -> dict[str, Any]:
         "byType": {
             "observed": np.bincount(o.event_types, minlength=o.num_types).tolist(),
             "expected": _rounded(content.expected.sum(0)),
+            "intervals": content.intervals[:-1].tolist(),
         },
+        "interval": content.intervals[-1].tolist(),
         "doubts": [{"name": doubt.name, "text": doubt.text} for doubt in content.doubts],
         "warnings": [text[:1].upper() + text[1:] for text in content.warnings],
         "check": content.check,

@@ -3,6 +3,8 @@ const GLOSSARY = {
   overview: ['What these numbers mean', [
     ['stream', 'The events of one thing that was watched: a person, a machine, a case.'],
     ['expected missing', 'How many events are missing on average over all guesses; it need not be a whole number.'],
+    ['90 %', 'The true number of missing events is in this interval with a probability of 90 %, if the model is right about these streams: '
+      + 'what may be wrong with the model is not in it.'],
     ['imputed', 'Events of the one answer that is shown. It has fewer than are expected where nobody could say when they happened.'],
     ['doubtful', 'A stream with a warning of its own: look at it before you use what was imputed there.'],
   ]],

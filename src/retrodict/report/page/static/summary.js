@@ -6,11 +6,12 @@ function total(values) {
 function showTiles(index, answer) {
   const { observed, expected, doubts } = index.streams;
   const tiles = [
-    ['streams', observed.length], ['observed events', total(observed)], ['expected missing', expectedNumber(total(expected))],
+    ['streams', observed.length], ['observed events', total(observed)], ['expected missing', expectedNumber(total(expected)), `90 %: ${numberInterval(index.interval)}`],
     ['imputed at this cost', total(answer.events)], ['doubtful streams', doubts.filter((mark) => mark).length],
   ];
-  document.getElementById('tiles').replaceChildren(...tiles.map(([name, value]) =>
-    element('div', {}, element('dt', {}, name), element('dd', {}, typeof value === 'string' ? value : number(value)))));
+  document.getElementById('tiles').replaceChildren(...tiles.map(([name, value, more]) =>
+    element('div', {}, element('dt', {}, name), element('dd', {}, typeof value === 'string' ? value : number(value)),
+      ...(more ? [element('dd', { class: 'small muted' }, more)] : []))));
 }
 
 // Why the two numbers differ, where more than rounding tells them apart; stands wherever both are shown.
@@ -42,14 +43,14 @@ function showWarnings(index, choose) {
 }
 
 function showTypes(index, answer) {
-  const { observed, expected } = index.byType, most = Math.max(...expected, 1e-9);
+  const { observed, expected, intervals } = index.byType, most = Math.max(...expected, 1e-9);
   const order = index.types.map((_, k) => k).sort((a, b) => expected[b] - expected[a] || observed[b] - observed[a]);
   const rows = order.map((k) => [
-    index.types[k], number(observed[k]), expectedNumber(expected[k]), number(answer.byType[k]),
+    index.types[k], number(observed[k]), element('td', {}, expectedNumber(expected[k]), element('div', { class: 'small muted' }, numberInterval(intervals[k]))), number(answer.byType[k]),
     answer.byType[k] ? (answer.sure[k] / answer.byType[k]).toFixed(2) : '–',
     element('td', { class: 'bars', 'aria-hidden': 'true' }, element('span', { class: 'bar', style: `width:${(90 * expected[k] / most).toFixed(1)}%` })),
   ]);
-  const table = makeTable(['type', 'observed', 'expected missing', 'imputed', 'mean prob\u00adability'], rows, 'Events by type');
+  const table = makeTable(['type', 'observed', 'expected missing, 90 %', 'imputed', 'mean prob\u00adability'], rows, 'Events by type');
   table.querySelector('thead tr').append(element('th', { class: 'bars', 'aria-hidden': 'true' }, 'expected missing, as a bar'));
   document.getElementById('types').replaceChildren(table);
 }
@@ -62,7 +63,7 @@ function showCost(index, which, words) {
   const expected = total(index.streams.expected), made = total(answer.events), why = whyDifferent(expected, made);
   slider.setAttribute('aria-valuetext', `${cost}, ${count(made, 'event')} imputed`);
   document.getElementById('cost-words').replaceChildren(
-    element('b', {}, cost), `: ${count(made, 'event')} imputed, ${expectedNumber(expected)} expected missing.`,
+    element('b', {}, cost), `: ${count(made, 'event')} imputed, ${expectedNumber(expected)} expected missing (90 %: ${numberInterval(index.interval)}).`,
     element('span', { class: 'more' }, `${told} An event too many or too few counts like one this far off. At a higher cost less probable events can be imputed, and events can move.`));
   document.getElementById('why').textContent = why && `${why} For totals, take the expected number.`;
   document.getElementById('again').replaceChildren(...(answer.command

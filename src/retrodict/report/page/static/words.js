@@ -27,6 +27,11 @@ function expectedNumber(value) {
   return value > 0 && value < 0.005 ? 'about 0' : brief(value < 1 ? Number(value.toFixed(2)) : value);
 }
 
+// From how many to how many events are missing with a probability of 90 %.
+function numberInterval([low, high]) {
+  return low === high ? number(low) : `${number(low)} to ${number(high)}`;
+}
+
 function count(amount, noun) {
   return `${number(amount)} ${noun}${amount === 1 ? '' : 's'}`;
 }
