@@ -152,7 +152,7 @@ def _shown(answer: pd.DataFrame, total: Total, title: str) -> Table:
     return shown
 
 
-def _number(expected: float) -> str:
+def _number(expected: Any) -> str:
     return as_number(expected) if expected >= 10 else f"{expected:.3f}"
 
 

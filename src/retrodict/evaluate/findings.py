@@ -137,8 +137,8 @@ def worst(findings: Sequence[Finding]) -> list[Finding]:
     others = tuple(f.of for f in findings if f is not chosen and f.is_doubtful and f.of is not None)
     p_value = min(1.0, min(f.p_value for f in findings) * len(findings))
     rest = [f.judgement for f in findings if f is not chosen]
-    alike = {"also_fine": rest.count("fine"), "also_few": rest.count("too few to tell")}
-    return [replace(chosen, p_value=p_value, looks=len(findings), others=others, **alike)]
+    fine, few = rest.count("fine"), rest.count("too few to tell")
+    return [replace(chosen, p_value=p_value, looks=len(findings), others=others, also_fine=fine, also_few=few)]
 
 
 def tally(findings: Sequence[Finding]) -> dict[str, int]:

@@ -105,5 +105,5 @@ def _moments_by_type(guesses: Guesses, i: int, types: int) -> tuple[NDArray[np.f
     guess = np.repeat(np.arange(M), np.diff(offsets))
     pairs, counts = np.unique(guess * types + guesses.event_types[offsets[0] : offsets[-1]], return_counts=True)
     own, weights = pairs % types, guesses.weights[i][pairs // types]
-    first, second = (np.bincount(own, weights * counts**power, minlength=types) for power in (1, 2))
-    return first, second
+    mean = np.bincount(own, weights * counts, minlength=types).astype(np.float64)
+    return mean, np.bincount(own, weights * counts**2, minlength=types).astype(np.float64)
