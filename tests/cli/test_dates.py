@@ -183,3 +183,29 @@ def test_every_command_that_takes_an_outage_reads_its_dates_so(model, tmp_path):
     with pytest.raises(rd.ModelError, match="there is nothing to learn in a Windows mechanism"):
         run("learn-missing", model, str(tmp_path / "seen.csv"), "-o", str(tmp_path / "learned"), *words)
     run("fit-incomplete", str(file), "--model", "poisson", "-o", str(tmp_path / "em"), *quick, *words)
+
+
+def dated(folder, name: str, form: str) -> str:
+    """Twelve courses of three days of December, as a file."""
+    day = pd.to_datetime([f"2025-12-{8 + i % 3:02}" for i in range(12)])
+    times = [day + pd.Timedelta(hours=hour, minutes=7 * hour) for hour in (7, 9, 12, 16)]
+    table = pd.concat([pd.DataFrame({"taxi": [f"t{i}" for i in range(12)], "logged_at": when}) for when in times])
+    table["what"] = np.where(np.arange(len(table)) % 3 == 0, "break", "ride")
+    table["logged_at"] = table["logged_at"].dt.strftime(form)
+    table.to_csv(path := folder / name, index=False)
+    return str(path)
+
+
+def test_impute_tells_of_another_order_of_days_and_months_than_the_model_was_fitted_with(tmp_path):
+    file = dated(tmp_path, "log.csv", "%d.%m.%Y %H:%M")
+    folder, names = str(tmp_path / "model"), COLUMNS[:6]
+    run("fit", file, "-o", folder, *names, "--dates", "day-first", "--model", "poisson", "--model-only")
+    words = ["impute", folder, file, "-o", str(tmp_path / "out.csv"), *names, "-m", "ride=0.5", "--filtering"]
+    words += ["--particles", "16", "--no-draws", "--cost", "20"]
+    said = "this table is read with --dates month-first, but the model was fitted to one that was read with --dates day"
+    assert said not in run(*words, "--dates", "day-first").output
+    wrong = run(*words, "--dates", "month-first").output
+    assert said in wrong
+    assert "they span 62 days, as here ('08.12.2025 07:49' is 12 August 2025), with the day first only 3" in wrong
+    assert "If that is right, pass --dates day-first" in wrong
+    assert said in run(*words, "--dates", "month-first", "--chunk-streams", "5").output

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime
 import re
+import warnings
 from pathlib import Path
 from typing import Any
 
@@ -255,3 +256,37 @@ def test_an_event_log_in_a_table_has_its_dates_in_their_form(tmp_path):
     out = pd.read_csv(tmp_path / "out.csv")
     assert out.loc[~out["imputed"], "time:timestamp"].tolist() == whens
     assert out.loc[out["imputed"], "time:timestamp"].str.fullmatch(r"1\d/03/2025 \d\d:\d\d").all()
+
+
+def notices_of(dates: str, *whens: Any) -> list[str]:
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always", rd.DataNotice)
+        rd.read_events(small(*whens), dates=dates, start="01/01/2020", end="01/01/2030")
+    return [str(one.message) for one in caught if "read both ways" in str(one.message)]
+
+
+def test_dates_that_lie_far_closer_together_in_the_other_order_are_told():
+    three_days = ("08.12.2025 07:00", "09.12.2025 08:30", "10.12.2025 16:00")
+    assert notices_of("day-first", *three_days) == []
+    (found,) = notices_of("month-first", *three_days)
+    assert found == (
+        "column 'time': every date could be read both ways: with the month first they span 62 days, as here "
+        "('08.12.2025 07:00' is 12 August 2025), with the day first only 3. If that is right, pass dates='day-first'"
+    )
+    assert in_options(found).endswith("If that is right, pass --dates day-first")
+    (found,) = notices_of("day-first", "12/8/2025", "12/9/2025", "12/10/2025")
+    assert found.endswith("with the month first only 3. If that is right, pass dates='month-first'")
+
+
+@pytest.mark.parametrize(
+    "whens",
+    [
+        ("08.12.2025", "10.12.2025", "2025-12-10"),  # in ISO 8601 nothing is doubtful
+        ("12.12.2025", "12.12.2025"),
+        ("01.02.2025", "02.01.2025"),
+        ("01.02.2025", "02.05.2025", "01.09.2025", "04.12.2025"),
+    ],
+)
+def test_of_dates_that_are_as_close_together_in_either_order_nothing_is_told(whens):
+    assert notices_of("month-first", *whens) == []
+    assert notices_of("day-first", *whens) == []

@@ -17,7 +17,7 @@ from retrodict.cli.draws import beside, keep_decoded
 from retrodict.cli.hold_out import is_fitted_to
 from retrodict.cli.impute_chunks import Chunking, impute_chunks, name_impossible, read_or_chunk, refuse_whole
 from retrodict.cli.kept_check import calibration_by, find_check, repeat_verdict
-from retrodict.cli.proposal import Blind, Missing, Name, check_choice, choose_proposal
+from retrodict.cli.proposal import Blind, Missing, Name, check_choice, choose_proposal, say_other_dates
 from retrodict.cli.rates import show_sensitivity
 from retrodict.cli.report import check_page, write_page
 from retrodict.cli.truth import truth_of
@@ -194,6 +194,7 @@ def impute(
     refuse_results(observed)
     proposal, folder = choose_proposal(model, missing, smoother, filtering, observed.axis.timezone, columns["dates"])
     check_types(observed, type_names(proposal.model), output)
+    say_other_dates(proposal.model, columns["dates"])
     if is_fitted_to(proposal.model, model, observed):
         common.note(
             "the model was fitted to this very table: if events are missing from it, the model expects too few. Fit to "

@@ -13,6 +13,7 @@ from retrodict.cli import common
 from retrodict.cli.chunk_work import ZONE, Choices, prepare, was_made_so, workers_for
 from retrodict.cli.decode import say_cost, say_draws, say_left_out, say_particles, say_replaced
 from retrodict.cli.kept_check import repeat_verdict
+from retrodict.cli.proposal import say_other_dates
 from retrodict.errors import DataError, LimitError, ModelError, RetrodictError, WriteError
 from retrodict.events.atomic import remove_stale
 from retrodict.events.io.files import find_format
@@ -185,6 +186,7 @@ def impute_chunks(
             plan = plan_job(job, source, common.bar, common.note)
             show_notes({f"{file}: {text}": number for text, number in plan.notices.items()}, len(plan.chunks))
             work, identity = prepare(plan, columns, how, form, job, workers, draws is not None)
+            say_other_dates(work.proposal.model, columns["dates"])
             particles = work.options["particles"]
             given = how.options["particles"] != "auto"
             if draws is None and not given:

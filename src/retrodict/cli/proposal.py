@@ -10,6 +10,7 @@ import typer
 
 from retrodict.cli import common
 from retrodict.errors import ModelError
+from retrodict.events.io.date_forms import FIRST
 from retrodict.missingness.base import Missingness
 from retrodict.missingness.spec import example, parse_missing
 from retrodict.missingness.words import in_words
@@ -71,6 +72,16 @@ def check_choice(folder: Path, missing: Sequence[str] | None, name: str | None, 
         _named(smoothers, name, folder)
     elif not missing:
         _fitting(smoothers, None, folder, model)
+
+
+def say_other_dates(model: Model, dates: str | None) -> None:
+    """Say that the table is read with days first where the model's was read with months first, or the reverse."""
+    before = model.training_record.get("dates")
+    if {before, dates} == set(FIRST):
+        common.note(
+            f"this table is read with --dates {dates}, but the model was fitted to one that was read with --dates "
+            f"{before}: if both are written alike, one of the two was read wrongly"
+        )
 
 
 def _filter(model: Model, missing: Missingness, why: str) -> Proposal:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from typing import Any
 
 import numpy as np
 
@@ -19,3 +20,9 @@ def fingerprint(streams: StreamSet) -> str:
         digest.update(np.ascontiguousarray(array).tobytes())
     digest.update(np.ascontiguousarray(streams.id_keys).tobytes())
     return digest.hexdigest()
+
+
+def fitted_to(streams: StreamSet) -> dict[str, Any]:
+    """What a model keeps of the table that it is fitted to: its digest, and the form of its dates where it has one."""
+    dates = None if streams.source is None else streams.source.names.get("dates")
+    return {"table": fingerprint(streams)} | ({} if dates is None else {"dates": dates})

@@ -28,7 +28,7 @@ from retrodict.errors import (
     TrainingError,
 )
 from retrodict.events.atomic import make_folder, write_json
-from retrodict.events.fingerprint import fingerprint
+from retrodict.events.fingerprint import fitted_to
 from retrodict.events.jitter import spread
 from retrodict.events.plain import read_json
 from retrodict.events.stream_set import StreamSet
@@ -104,7 +104,7 @@ def fit_auto(
     """
     began = time.monotonic()
     warn_of(train, skip=("ends", "same number") if is_to_learn(train) else ())
-    table = fingerprint(train)
+    table = fitted_to(train)
     train, dev = check_data(train, dev, seed)
     fair = spread(dev, seed=seed)
     with folder_of_run(directory) as folder:
@@ -135,7 +135,7 @@ def fit_auto(
             raise race.refused or ModelError("no model could be fitted to these streams.")
         model = load_model(folder / CANDIDATES / _place(kept.name))
         model.training_record["candidates"] = [score._asdict() for score in scores.found.values()]
-        model.training_record |= {"chosen": kept.name, "table": table}
+        model.training_record |= {"chosen": kept.name, **table}
         model.training_record["all_seconds"] = round(sum(score.seconds for score in scores.found.values()), 1)
         if directory is not None:
             model.save(folder)

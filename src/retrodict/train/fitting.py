@@ -26,7 +26,7 @@ import torch
 from retrodict import _limits
 from retrodict._sparing import Sparing
 from retrodict.errors import DataNotice, ModelError, SuspicionNotice
-from retrodict.events.fingerprint import fingerprint
+from retrodict.events.fingerprint import fitted_to
 from retrodict.events.stream_set import StreamSet
 from retrodict.events.suspicion import warn_of
 from retrodict.models.base import LONGEST, TIME_WAS_UP, Model
@@ -110,7 +110,7 @@ def fit(
     find_device(device, devices)
     if not isinstance(model, Proposal):  # its model was fitted to such streams before
         warn_of(train, skip=("ends", "same number") if is_to_learn(train) else ())
-    table = fingerprint(train)
+    table = fitted_to(train)
     train, dev = check_data(train, dev, seed)
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
@@ -152,7 +152,7 @@ def fit(
                     f"training ended after {epochs:,} epochs while dev improved: {remedy}", DataNotice, stacklevel=3
                 )
         if isinstance(fitted, Model):
-            fitted.training_record |= learned | learn_end(fitted, train, objective.dev) | {"table": table}
+            fitted.training_record |= learned | learn_end(fitted, train, objective.dev) | table
         if directory is not None:
             fitted.save(folder)
             run.finish(done, stopped_early=converged)

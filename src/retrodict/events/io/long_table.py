@@ -17,6 +17,7 @@ from retrodict import _limits
 from retrodict.errors import DataError
 from retrodict.events.io.arrow_columns import column_values, flatten, read_stream_ids, read_types
 from retrodict.events.io.clock_times import refuse_clock_time
+from retrodict.events.io.date_order import other_order
 from retrodict.events.io.ragged import (
     Grouping,
     check_finite,
@@ -33,6 +34,7 @@ from retrodict.events.io.time_column import (
     check_same_kind,
     check_timezone,
     choose_axis,
+    decoded,
     read_time_column,
     read_time_value,
     show_instant,
@@ -78,6 +80,9 @@ def read_table(
     end = bound_column(table, roles.end, "end", request, places)
     time = read_time_column(flatten(table[roles.time]), f"column {roles.time!r}", request, places)
     time = _settle_kind(time, start, end)
+    if request.dates is not None and request.survey is None and request.settled is None:  # a table read at once
+        wrong = other_order(decoded(flatten(table[roles.time])), request.dates)
+        request.notices += [] if wrong is None else [f"{time.label}: {wrong}"]
     for bound in (start, end):
         if bound is not None:
             check_same_kind(time, bound, request)
