@@ -78,7 +78,7 @@ def test_streams_whose_particles_mean_nothing_get_no_events_as_if_imputed(folder
     table.to_csv(folder / "seen.csv", index=False)
     words = ["impute", folder / "model", folder / "seen.csv", *COLUMNS, "-m", "pick-up=1", "-o", folder / "out.csv"]
     said = run(*words, "--cost", 5)
-    assert "nothing is imputed in 'ann': the observed events of these streams are written as they are" in said
+    assert "stream 'ann': the model gives what was observed no probability at all, so nothing is imputed there" in said
     imputed = rd.read_events(folder / "out.csv", **NAMES).columns["imputed"].astype(bool)
     whose = pd.read_csv(folder / "out.csv").dropna(subset="what")["driver"].to_numpy()
     assert set(whose[imputed]) == {"bob"}

@@ -116,6 +116,45 @@ def test_chunks_name_windows_of_no_stream_at_all_and_not_those_of_other_chunks(t
         said.append(" ".join(result.output.split()))
     assert "no stream was watched during" not in said[0]
     assert "no stream was watched during any window of the mechanism" in said[1]
+    last = said[1].rpartition("warning: ")[2]
+    assert last.startswith(
+        "no window of -m was taken into account: no stream was watched during any of them. Check the year"
+    )
+    assert "warning: " not in said[0]
+
+
+@pytest.mark.parametrize(
+    ("year", "hours", "last"),
+    [
+        (2015, ("09:00", "20:00"), "warning: no window of -m was taken into account: no stream was watched during"),
+        (None, ("16:00", "19:00"), "warning: 10 events were observed in windows of -m in which all go missing, where "),
+        (None, ("19:00", "20:30"), None),
+    ],
+)
+def test_impute_ends_with_a_warning_where_windows_cannot_be_the_right_ones(tmp_path, year, hours, last):
+    streams = watched(10)
+    streams = rd.StreamSet([*streams, rd.EventStream([START + 40.0], [0], START + 30, START + 48, "late")],
+                           streams.types, streams.axis)  # fmt: skip
+    day = day_of(streams) if year is None else f"{year}-05-26"
+    rd.write_events(streams, tmp_path / "s.csv")
+    model().save(tmp_path / "model")
+    (tmp_path / "outage.yaml").write_text(
+        f"mechanism: windows\nwindows:\n  - [{day}T{hours[0]}, {day}T{hours[1]}]\n", encoding="utf-8"
+    )
+    words = ["impute", tmp_path / "model", tmp_path / "s.csv", "-m", tmp_path / "outage.yaml", "--particles", 10]
+    result = CliRunner().invoke(app, list(map(str, [*words, "-o", tmp_path / "out.csv"])))
+    assert result.exit_code == 0, result.output
+    lines = result.output.strip().splitlines()
+    if last is None:
+        assert "warning: " not in result.output
+        return
+    assert lines[-1].startswith(last)
+    assert "Check the year and the day, the time zone, and whether days come first (--dates)" in lines[-1]
+    if year is None:
+        alike = [line for line in lines if "always missing" in line]
+        assert len(alike) == 1
+        assert "and 9 more: the model gives what was observed no probability" in alike[0]
+        assert not any("nothing is imputed in" in line for line in lines)
 
 
 def test_streams_that_end_at_an_event_just_before_a_window_are_named():

@@ -21,6 +21,7 @@ from retrodict.cli.proposal import Blind, Missing, Name, check_choice, choose_pr
 from retrodict.cli.rates import show_sensitivity
 from retrodict.cli.report import check_page, write_page
 from retrodict.cli.truth import truth_of
+from retrodict.cli.windows_warning import warn_of_windows
 from retrodict.errors import ModelError, SuspicionNotice
 from retrodict.events.atomic import check_folder
 from retrodict.events.io.write import check_output, check_times, check_types
@@ -234,6 +235,7 @@ def impute(
                 warnings.simplefilter("ignore", SuspicionNotice)  # the data are the same, and so are the notes
                 found = compare(observed, proposal, price, posterior=posterior, **options)
             show_sensitivity(found)
+    warn_of_windows(proposal.missingness, observed)
 
 
 def _judge(posterior: Posterior) -> None:
@@ -243,4 +245,5 @@ def _judge(posterior: Posterior) -> None:
     names = [posterior.observed.ids[i] for i in np.flatnonzero(~posterior.is_possible)]
     if names and len(names) == len(posterior):
         raise none_possible(posterior.about.get("conflict"), names)
-    name_impossible(names[:20], len(names))
+    if "conflict" not in posterior.about:  # else it was said
+        name_impossible(names[:20], len(names))

@@ -14,6 +14,7 @@ from retrodict.cli.chunk_work import ZONE, Choices, prepare, was_made_so, worker
 from retrodict.cli.decode import say_cost, say_draws, say_left_out, say_particles, say_replaced
 from retrodict.cli.kept_check import repeat_verdict
 from retrodict.cli.proposal import say_other_dates
+from retrodict.cli.windows_warning import warn_untouched
 from retrodict.errors import DataError, LimitError, ModelError, RetrodictError, WriteError
 from retrodict.events.atomic import remove_stale
 from retrodict.events.io.files import find_format
@@ -24,6 +25,7 @@ from retrodict.jobs.folder import JobFolder, beside
 from retrodict.jobs.identity import Input
 from retrodict.jobs.plan import check_columns, kind_of
 from retrodict.jobs.run import check_draws, keep_draws, plan_job, run_job
+from retrodict.missingness.conflicts import ALWAYS, UNTOUCHED
 from retrodict.smc.ray_pool import load_ray
 
 if TYPE_CHECKING:
@@ -199,7 +201,8 @@ def impute_chunks(
             finished = run_job(work, identity, made, price, output, common.bar, workers)
         repeat_verdict(work.about["check"], work.proposal)
         show_notes(finished.notes, finished.chunks)
-        name_impossible(finished.impossible, finished.num_impossible)
+        if not any(ALWAYS in text for text in finished.notes):  # else it was said
+            name_impossible(finished.impossible, finished.num_impossible)
         if draws is not None:
             keep_draws(job, draws)
             what = say_draws(particles, finished.streams, given)
@@ -216,6 +219,9 @@ def impute_chunks(
     if replaced:
         say_replaced(output)
     say_left_out(finished.pooled.total.expected, finished.imputed, finished.pooled.price / scale)
+    untouched = [text for text, number in finished.notes.items() for _ in range(number) if UNTOUCHED in text]
+    if untouched and len(untouched) == finished.chunks:
+        warn_untouched(UNTOUCHED)
 
 
 def name_impossible(names: Sequence[object], number: int) -> None:

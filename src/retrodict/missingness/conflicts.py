@@ -18,6 +18,8 @@ from retrodict.missingness.zones import moment
 
 UNTOUCHED = "no stream was watched during any window of the mechanism"
 IDLE = "no stream was watched during"
+ALWAYS = "which the mechanism says is always missing"
+_DRAWS = 8  # of times, to see which share of the streams' time is in windows
 
 
 def untouched(streams: StreamSet) -> str:
@@ -37,6 +39,24 @@ def always_missing(mechanism: Missingness, observed: StreamSet) -> NDArray[np.bo
     return result
 
 
+def seen_in_windows(mechanism: Missingness, observed: StreamSet) -> tuple[int, float]:
+    """Events observed in windows in which all go missing; about how many there were if nothing went missing in them."""
+    windows = [part for part in _parts(mechanism) if isinstance(part, Windows) and max(part.inside, part.outside) >= 1]
+    if not windows:
+        return 0, 0.0
+    rule = windows[0] if len(windows) == 1 else Either(*windows)
+    seen = always_missing(rule, observed)
+    if not seen.any():
+        return 0, 0.0
+    rng, stream = np.random.default_rng(0), observed.stream_of_event
+    anywhere = []  # the share of the streams' time in windows, by as many times of each as it has events
+    for _ in range(_DRAWS):
+        times = observed.starts[stream] + observed.durations[stream] * rng.random(observed.num_events)
+        times = times[np.lexsort((times, stream))]
+        anywhere.append(always_missing(rule, observed.replace(event_times=times)).sum())
+    return int(seen.sum()), float(np.mean(anywhere))
+
+
 def first_conflict(mechanism: Missingness, observed: StreamSet) -> str | None:
     """The first observed event that is always missing, in words; None where there is none."""
     which = np.flatnonzero(always_missing(mechanism, observed))
@@ -46,7 +66,7 @@ def first_conflict(mechanism: Missingness, observed: StreamSet) -> str | None:
     id, name = observed.ids[int(observed.stream_of_event[event])], observed.types[int(observed.event_types[event])]
     at = moment(observed.axis, float(observed.event_times[event]))
     more = f" ({len(which) - 1:,} more such events)" if len(which) > 1 else ""
-    return f"{id!r} has an event of type {name!r} at {at}, which the mechanism says is always missing{more}"
+    return f"{id!r} has an event of type {name!r} at {at}, {ALWAYS}{more}"
 
 
 def misses_all(mechanism: Missingness, streams: StreamSet) -> bool:

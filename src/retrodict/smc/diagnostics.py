@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from retrodict.smc.posterior import Posterior
 
 _CHECK = "Check the missing rates (a type that is always missing was observed?) and the model's training data"
+_CORRECT = "Correct the mechanism (of a window the day, the time zone, or whether days come first) or the data"
 FEW = 10.0  # effective families below which a stretch of time is complained about
 
 
@@ -93,11 +94,10 @@ def complaints(posterior: Posterior) -> Iterator[str]:
             yield f"stream {first!r}{more}: {what}"
 
     conflict = posterior.about.get("conflict")
-    remedy = f"{_CHECK}." if conflict is None else f"{conflict}. Correct the mechanism or the data."
-    yield from name(
-        ~posterior.is_possible,
-        f"the model gives what was observed no probability at all, so its particles mean nothing. {remedy}",
-    )
+    remedy = f"so its particles mean nothing. {_CHECK}."
+    if conflict is not None:
+        remedy = f"so nothing is imputed there: {conflict}. {_CORRECT}."
+    yield from name(~posterior.is_possible, f"the model gives what was observed no probability at all, {remedy}")
     yield from _thin_stretches(posterior)
     yield from name(
         _implausible(posterior),
