@@ -45,6 +45,7 @@ FILE = {"{file}": ("{here}/nowhere.csv", "there is no such file. Remedy: check t
 MISSING = {
     "-m lunch=0.5": "no event type matches 'lunch'. The types are 'a', 'b'",
     "-m a=2": "A rate is a probability: give a number from 0",
+    "-m pick-up=0,4": "cannot understand the missing rate 'pick-up=0,4': it has a comma. Use a point, pick-up=0.4.",
     "-m half": "cannot understand the missing rate 'half'. Write NAME=RATE",
     "-m {here}/nowhere.yaml": "give a YAML file that describes a mechanism",
 }

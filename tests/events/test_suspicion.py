@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import time
 import warnings
+from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -59,6 +61,26 @@ def test_rounded_times_are_a_lattice(unit, step, words):
     gaps = np.concatenate([np.diff(s.times) for s in rounded])
     assert words in found.what
     assert f"{(gaps == 0).mean():.1%} of the events have the time of the event before" in found.what
+    assert "rd.spread" in found.remedy
+    assert len(str(found)) < 260
+
+
+def test_impute_is_silent_on_a_lattice_that_the_fit_has_told():
+    """A model keeps that it was fitted to such times; one that was not, or was before this was kept, says it again."""
+    rounded = STREAMS.replace(event_times=np.floor(STREAMS.event_times), axis=TimeAxis("minute"))
+
+    def told(work: Callable[[], Any]) -> int:
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always", rd.SuspicionNotice)
+            work()
+        return sum("times are multiples of one minute" in str(one.message) for one in caught)
+
+    fitted: list[Any] = []
+    assert told(lambda: fitted.append(rd.fit(rd.Poisson, rounded, epochs=1, progress=False))) == 1
+    impute = lambda: rd.impute(rounded[:5], rd.Filtering(fitted[0], rd.ByType(0.5)), particles=4)  # noqa: E731
+    assert told(impute) == 0
+    del fitted[0].training_record["lattice"]
+    assert told(impute) == 1
 
 
 def test_fine_time_stamps_are_no_lattice():

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from retrodict.events.stream_set import StreamSet
+from retrodict.events.suspicion import coarse_lattice
 
 
 def fingerprint(streams: StreamSet) -> str:
@@ -23,6 +24,8 @@ def fingerprint(streams: StreamSet) -> str:
 
 
 def fitted_to(streams: StreamSet) -> dict[str, Any]:
-    """What a model keeps of the table that it is fitted to: its digest, and the form of its dates where it has one."""
+    """What a model keeps of the table it is fitted to: its digest, the form of its dates, a coarse lattice of times."""
     dates = None if streams.source is None else streams.source.names.get("dates")
-    return {"table": fingerprint(streams)} | ({} if dates is None else {"dates": dates})
+    lattice = coarse_lattice(streams)
+    known = {"dates": dates, "lattice": None if lattice is None else lattice.name}
+    return {"table": fingerprint(streams)} | {name: value for name, value in known.items() if value is not None}

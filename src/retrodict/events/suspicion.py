@@ -146,16 +146,21 @@ def lattice_of(streams: StreamSet) -> Lattice | None:
     return None
 
 
+def coarse_lattice(streams: StreamSet) -> Lattice | None:
+    """The lattice of times whose step is not small against the gaps, or that has many ties; None without one."""
+    found = lattice_of(streams) if streams.num_events else None
+    return found if found is not None and (found.step >= 0.1 * found.usual or found.ties >= 0.01) else None
+
+
 def _lattice(streams: StreamSet) -> Iterator[Suspicion]:
     """Nearly all times are multiples of a step that is not small against the gaps."""
-    found = lattice_of(streams)
-    if found is not None and (found.step >= 0.1 * found.usual or found.ties >= 0.01):
+    found = coarse_lattice(streams)
+    if found is not None:
         yield Suspicion(
             "lattice",
             f"times are multiples of {found.name} ({in_times(found.step / found.usual)} the median gap), and "
-            f"{found.ties:.1%} of the events have the time of the event before. A model of continuous time learns the "
-            "lattice and the ties, and intervals narrower than a step mean nothing",
-            "give finer time stamps, or spread the times within their steps at random",
+            f"{found.ties:.1%} of the events have the time of the event before, which a model learns",
+            "give finer times or rd.spread(streams); 'retrodict fit' compares models on spread times by itself",
         )
 
 

@@ -200,6 +200,17 @@ def _from_file(file: str, types: Sequence[str], unit: str | None, zone: str | No
         raise DataError(str(error)[:500], file=file, remedy="correct the mechanism") from error
 
 
+def _refuse_comma(spec: str) -> None:
+    """Refuse a rate with a decimal comma, and say it with a point."""
+    name, equals, number = spec.rpartition("=")
+    if re.fullmatch(r"\s*\d*,\d+\s*", number):
+        with_point = number.strip().replace(",", ".")
+        raise ModelError(
+            f"cannot understand the missing rate {spec!r}: it has a comma. Use a point, "
+            f"{shlex.quote(f'{name}{equals}{with_point}')}."
+        )
+
+
 def _by_type(specs: Sequence[str], types: Sequence[str]) -> ByType:
     rates: dict[str, float] = {}
     for spec in specs:
@@ -207,6 +218,7 @@ def _by_type(specs: Sequence[str], types: Sequence[str]) -> ByType:
         try:
             rate = float(number)
         except ValueError:
+            _refuse_comma(spec)
             raise ModelError(
                 f"cannot understand the missing rate {spec!r}. Write NAME=RATE, such as {example(types)} (not 50%), a "
                 "pattern such as 'pick-up:*=1', a single rate for every type, or a file such as missing.yaml."

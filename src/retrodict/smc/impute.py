@@ -99,7 +99,8 @@ def impute(
     particles = settle_particles(particles, means, proposal, len(observed), longest, len(observed))
     islands = number_of_islands(islands, particles)
     warn_of_other_clocks(model, observed)
-    warn_of(observed, skip=("ends",) if model.end_atom is None else ("ends", "same number"))
+    told = () if model.training_record.get("lattice") is None else ("lattice",)  # at the fit
+    warn_of(observed, skip=("ends", *told) if model.end_atom is None else ("ends", "same number", *told))
     refuse_other_edges(observed, proposal, options)
     if misses_all(proposal.missingness, observed):
         warnings.warn(untouched(observed), DataNotice, stacklevel=2)
