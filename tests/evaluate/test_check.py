@@ -14,6 +14,7 @@ import pytest
 from scipy import stats
 
 import retrodict as rd
+from retrodict.cli import check_table
 from retrodict.datasets.synthetic import random_neural_hawkes
 from retrodict.evaluate.calibration import RELIABILITY, TENTHS, TOP, WIDE, rank_among
 from retrodict.evaluate.evidence import Evidence
@@ -80,6 +81,34 @@ def test_a_model_trained_on_other_data_is_flagged(complete):
     assert "model: events of a type, more than expected" in alarms(result)
     assert "Why: the model does not fit these streams" in result.verdict
     assert "Next: fit it to streams like them" in result.verdict
+
+
+def test_the_table_with_missing_events_is_told_from_a_model_that_does_not_fit(complete):
+    """Three quarters of one type are gone, and the mechanism says so: nobody should fit to such streams."""
+    name, other = complete.types[:2]
+    missing = rd.ByType({name: 0.75})
+    holes, _ = missing.censor(complete, seed=3)
+
+    def verdict_of(missing: rd.Missingness, streams: rd.StreamSet) -> str:
+        return rd.check(rd.Filtering(hawkes(), missing), streams, particles=20, costs=[0.2]).verdict
+
+    said = verdict_of(missing, holes)
+    first, why, after = said.splitlines()
+    assert first == "Not known yet: this looks like the table with missing events, and a check needs complete streams."
+    assert f"fewer events of type {name!r} than the model expects, and {name!r} is what --missing says goes" in why
+    assert after.startswith("Next: check on complete streams that were kept out of the fit")
+    for rates in ({other: 0.75}, {name: 0.05}):  # these say nothing of what is lacking
+        assert "looks like the table with missing events" not in verdict_of(rd.ByType(rates), holes)
+    assert "looks like the table with missing events" not in verdict_of(missing, complete)
+
+
+def test_a_row_says_fewer_instead_of_minus_more():
+    found = Finding("model", "events of a type, more than expected", -0.818, 0.0, 0.012, 0.1, 0.0, of="x", alarm=True)
+    row = check_table._row(found)
+    assert row[:3] == ("events of 'x', fewer than expected", "81.8 ± 1.2 %", "-10 to 10 %")
+    assert check_table._row(replace(found, value=0.3))[:2] == ("events of 'x', more than expected", "30.0 ± 1.2 %")
+    probability = replace(found, part="imputation", name="probability of 0.9 or more, more than true", of=None)
+    assert check_table._row(probability)[0] == "probability of 0.9+, less than true"
 
 
 def test_what_the_picture_shows_outside_of_its_bars_is_an_alarm_or_named_as_a_doubt():

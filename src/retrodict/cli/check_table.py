@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from rich import box
@@ -114,6 +115,9 @@ def _row(f: Finding) -> tuple[str, str, str, str]:
         .removeprefix("more than ")
         .replace(calibration.SCOPES[0], "in all")
     )
+    if f.value < 0 and "more than" in words:  # then there is less, and not minus so much more
+        words = words.replace("more than", "less than" if words.startswith("probability") else "fewer than")
+        f = replace(f, value=-f.value, expected=-f.expected, side=-f.side)
     times, unit, digits = (100.0, " %", 1) if is_share else (1.0, "", 2)
     found = "-" if f.value != f.value else f"{times * f.value:.{digits}f} ± {times * f.error:.{digits}f}{unit}"
     found = f"over a million{unit}" if times * f.value > MOST else found

@@ -35,7 +35,7 @@ from retrodict.events.gaps import half_a_gap
 from retrodict.events.stream_set import StreamSet
 from retrodict.events.suspicion import warn_of
 from retrodict.missingness.base import Missingness
-from retrodict.missingness.conflicts import UNTOUCHED, misses_all, untouched
+from retrodict.missingness.conflicts import UNTOUCHED, misses_all, untouched, usual_rates
 from retrodict.missingness.same_hours import at_same_hours
 from retrodict.missingness.words import in_words
 from retrodict.models.base import TIME_WAS_UP, Model
@@ -190,10 +190,12 @@ def check(
     findings += [] if calibration is None else calibration.findings(complete.types, prices)
     findings += [] if observed is None else observed.findings()
     findings = raise_alarms(findings)
-    swapped = None
+    swapped, thinned = None, tuple[str, ...]()
     if any(f.alarm and f.part == "model" for f in findings):
         swapped = swapped_types(model, complete, fit)
-    verdict = give_verdict(Evidence(findings, about, calibration, observed, swapped, prices))
+        if isinstance(fitted, Proposal) and swapped is None:
+            thinned = fit.thinned(usual_rates(fitted.missingness, complete))
+    verdict = give_verdict(Evidence(findings, about, calibration, observed, swapped, prices, thinned))
     return Check(verdict, findings, about, complete.types, prices, fit, calibration, observed)
 
 

@@ -52,6 +52,9 @@ def decide(e: Evidence) -> tuple[str, list[Finding]]:
     """The line, and the findings that it names."""
     wrong = e.alarms(imputation.PART) + e.alarms(observed.PART)
     of_model = e.alarms(goodness.PART)
+    if e.thinned and of_model:
+        worst = next((f for f in of_model if f.of in e.thinned), of_model[0])
+        return f"{UNKNOWN}this looks like the table with missing events, and a check needs complete streams.", [worst]
     for worst in (wrong or of_model)[:1]:
         if e.resting_on(worst) < FEW_STREAMS:
             few = f"on {e.resting_on(worst)} streams, which are few to judge by"

@@ -20,7 +20,10 @@ FEW_STREAMS, MANY_STREAMS = 20, 100
 
 @dataclass(frozen=True)
 class Evidence:
-    """``swapped`` names two types that the model seems to take for each other; ``costs`` are those of decoding."""
+    """``swapped`` names two types that the model seems to take for each other; ``costs`` are those of decoding.
+
+    ``thinned`` names types that lack events as if they had gone missing, where that is what the mechanism says of them.
+    """
 
     findings: Sequence[Finding]
     about: Mapping[str, Any]
@@ -28,6 +31,7 @@ class Evidence:
     observed: Observed | None
     swapped: tuple[str, str] | None
     costs: Sequence[float] = ()
+    thinned: tuple[str, ...] = ()
 
     def alarms(self, part: str) -> list[Finding]:
         """The alarms about one part, the surest first."""

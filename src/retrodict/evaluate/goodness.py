@@ -25,6 +25,7 @@ PART = "model"
 ENDS = "streams that end at an event"
 KNOWN_ENDS = "ends at an event, more than expected"
 _COUNTS, _COUNTS_BY_TYPE, _GAPS = 0.05, 0.1, 0.05  # how far counts (relative), and the distribution of gaps, may be off
+_LACK = 0.2  # of the events of a type that a model expects: fewer by more look as if they were missing
 _AT_ONCE = 16_384  # gaps of streams in one batch
 _FEWEST = 10.0  # events of a type, expected or there, for a finding about it
 
@@ -45,6 +46,19 @@ class Goodness:
     expected: NDArray[np.float64]
     at_end: NDArray[np.bool_]
     ends: NDArray[np.float64] | None = None
+
+    def thinned(self, rates: NDArray[np.float64]) -> tuple[str, ...]:
+        """Types that lack events as if they had gone missing at these rates [K], where others do not.
+
+        A model expects fewer events itself where others are missing, so half of what a rate says is lack enough.
+        """
+        expected = self.expected.sum(0)
+        lack = 1 - self.counts.sum(0) / np.maximum(expected, 1e-300)
+        known, hidden = expected >= _FEWEST, rates >= _LACK / 2
+        far = known & (lack >= np.where(hidden, np.maximum(_LACK, rates / 2), _LACK))
+        if not far.any() or not np.array_equal(far, known & hidden) or np.array_equal(far, known):
+            return ()
+        return tuple(name for name, is_far in zip(self.types, far, strict=True) if is_far)
 
     def findings(self) -> list[Finding]:
         """Counts by type, gaps of all events and of each type's own, and how streams end."""

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from retrodict.evaluate import calibration as imputation
-from retrodict.evaluate import observed
+from retrodict.evaluate import goodness, observed
 from retrodict.evaluate.calibration import Calibration
 from retrodict.evaluate.decision import FEW_EVENTS, PROBABILITIES, decide, uses_against
 from retrodict.evaluate.evidence import FEW_STREAMS, MANY_STREAMS, Evidence
@@ -146,6 +146,11 @@ def _cause(e: Evidence) -> tuple[str, str]:
             f"the model takes types {a!r} and {b!r} for each other",
             f"check the names of the types in both tables{also}",
         )
+    if e.thinned:
+        lacking = next((f for f in e.alarms(goodness.PART) if f.of in e.thinned), e.alarms(goodness.PART)[0])
+        found = in_words(lacking).replace("complete streams", "these streams")
+        said = f"{found}, and {_types(e.thinned)} what --missing says goes missing"
+        return said, "check on complete streams that were kept out of the fit"
     if e.does_not_fit:
         too_few = f"; also, {more}" if e.too_sure and e.has_few_families else ""
         return "the model does not fit these streams", f"{_fit_again(e)}{too_few}{also}"
@@ -165,6 +170,11 @@ def _cause(e: Evidence) -> tuple[str, str]:
             f"{more}, and try filtering if a smoother was used",
         )
     return _cause_of_observed(e)
+
+
+def _types(names: Sequence[str]) -> str:
+    listed = ", ".join(repr(name) for name in names[:_MOST_NAMED]) + (" and more" if len(names) > _MOST_NAMED else "")
+    return f"{listed} {'is' if len(names) == 1 else 'are'}"
 
 
 def _fit_again(e: Evidence) -> str:

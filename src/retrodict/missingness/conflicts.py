@@ -4,6 +4,7 @@ streams that end where a window begins."""
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
 import torch
@@ -48,13 +49,27 @@ def seen_in_windows(mechanism: Missingness, observed: StreamSet) -> tuple[int, f
     seen = always_missing(rule, observed)
     if not seen.any():
         return 0, 0.0
-    rng, stream = np.random.default_rng(0), observed.stream_of_event
-    anywhere = []  # the share of the streams' time in windows, by as many times of each as it has events
-    for _ in range(_DRAWS):
-        times = observed.starts[stream] + observed.durations[stream] * rng.random(observed.num_events)
-        times = times[np.lexsort((times, stream))]
-        anywhere.append(always_missing(rule, observed.replace(event_times=times)).sum())
+    rng = np.random.default_rng(0)
+    anywhere = [always_missing(rule, _moved(observed, rng)).sum() for _ in range(_DRAWS)]
     return int(seen.sum()), float(np.mean(anywhere))
+
+
+def usual_rates(mechanism: Missingness, streams: StreamSet) -> NDArray[np.float64]:
+    """About which share of each type goes missing, [K], by events of any type at any time of these streams."""
+    rng, total, number = np.random.default_rng(0), np.zeros(streams.num_types), np.zeros(streams.num_types)
+    for _ in range(_DRAWS):
+        kinds = rng.integers(streams.num_types, size=streams.num_events).astype(streams.event_types.dtype)
+        total += np.bincount(kinds, mechanism.on(streams).event_rates(_moved(streams, rng, kinds)), streams.num_types)
+        number += np.bincount(kinds, minlength=streams.num_types)
+    return total / np.maximum(number, 1)
+
+
+def _moved(streams: StreamSet, rng: np.random.Generator, kinds: NDArray[Any] | None = None) -> StreamSet:
+    """As many events at any time of each stream, of these types."""
+    stream = streams.stream_of_event
+    times = streams.starts[stream] + streams.durations[stream] * rng.random(streams.num_events)
+    types = streams.event_types if kinds is None else kinds
+    return streams.replace(event_times=times[np.lexsort((times, stream))], event_types=types)
 
 
 def first_conflict(mechanism: Missingness, observed: StreamSet) -> str | None:
