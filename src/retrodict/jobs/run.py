@@ -23,6 +23,7 @@ from retrodict.jobs.pooled import Pooled, decide_for_all
 from retrodict.jobs.work import Work
 from retrodict.jobs.workers import Workers
 from retrodict.smc.diagnostics import none_possible
+from retrodict.smc.totals import Total
 
 Bar = Callable[[str, int | None], AbstractContextManager[Callable[[int], None]]]
 
@@ -179,7 +180,8 @@ def _written(job: JobFolder, plan: Plan, output: Path) -> Finished | None:
     elif not output.is_dir() or job.parts.exists() or not _is_moved(job, plan, output):
         return None
     try:
-        return Finished(**{**found, "pooled": Pooled(**found["pooled"])})
+        pooled = Pooled(**{**found["pooled"], "total": Total(*found["pooled"]["total"])})
+        return Finished(**{**found, "pooled": pooled})
     except (KeyError, TypeError):
         return None
 
