@@ -38,11 +38,12 @@ Readout make_readout(Given<float, 2> matrix, Given<float, 2> below) {
     return Readout(matrix.data(), int(matrix.shape(0)), int(matrix.shape(1)), below.data(), int(below.shape(0)));
 }
 
-// The transpose of a matrix [units, D].
+// Of the sizes of a matrix's numbers, |P|, as below.
 Product make_sizes(Given<float, 2> matrix) {
     return Product(int(matrix.shape(1)), int(matrix.shape(0)), [&](int d, int u) { return std::abs(matrix(u, d)); });
 }
 
+// The transpose of a matrix [units, D].
 Product make_product(Given<float, 2> matrix) {
     return Product(int(matrix.shape(1)), int(matrix.shape(0)), [&](int d, int u) { return matrix(u, d); });
 }

@@ -207,5 +207,5 @@ def test_impute_tells_of_another_order_of_days_and_months_than_the_model_was_fit
     wrong = run(*words, "--dates", "month-first").output
     assert said in wrong
     assert "they span 62 days, as here ('08.12.2025 07:49' is 12 August 2025), with the day first only 3" in wrong
-    assert "If that is right, pass --dates day-first" in wrong
+    assert "If the 3 days are right, pass --dates day-first" in wrong
     assert said in run(*words, "--dates", "month-first", "--chunk-streams", "5").output

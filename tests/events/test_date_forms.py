@@ -271,11 +271,12 @@ def test_dates_that_lie_far_closer_together_in_the_other_order_are_told():
     (found,) = notices_of("month-first", *three_days)
     assert found == (
         "column 'time': every date could be read both ways: with the month first they span 62 days, as here "
-        "('08.12.2025 07:00' is 12 August 2025), with the day first only 3. If that is right, pass dates='day-first'"
+        "('08.12.2025 07:00' is 12 August 2025), with the day first only 3. "
+        "If the 3 days are right, pass dates='day-first'"
     )
-    assert in_options(found).endswith("If that is right, pass --dates day-first")
+    assert in_options(found).endswith("If the 3 days are right, pass --dates day-first")
     (found,) = notices_of("day-first", "12/8/2025", "12/9/2025", "12/10/2025")
-    assert found.endswith("with the month first only 3. If that is right, pass dates='month-first'")
+    assert found.endswith("with the month first only 3. If the 3 days are right, pass dates='month-first'")
 
 
 @pytest.mark.parametrize(

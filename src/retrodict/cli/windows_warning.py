@@ -20,9 +20,11 @@ def warn_of_windows(mechanism: Missingness, observed: StreamSet) -> None:
         return
     seen, expected = seen_in_windows(mechanism, observed)
     if seen and seen >= _MOST * expected:
+        what = f"{seen:,} {'event was' if seen == 1 else 'events were'} observed"
+        usual = f"{expected:,.{0 if expected >= 10 else 1}f}"
         _warn(
-            f"{seen:,} events were observed in windows of -m in which all go missing, where about {expected:,.0f} were "
-            f"to be expected without an outage: the windows do not look like the right ones. {_LOOK}"
+            f"{what} where windows of -m let all go missing, and about {usual} were to be expected without an outage: "
+            f"the windows do not look like the right ones. {_LOOK}"
         )
 
 

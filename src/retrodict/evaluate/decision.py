@@ -54,7 +54,8 @@ def decide(e: Evidence) -> tuple[str, list[Finding]]:
     of_model = e.alarms(goodness.PART)
     if e.thinned and of_model:
         worst = next((f for f in of_model if f.of in e.thinned), of_model[0])
-        return f"{UNKNOWN}this looks like the table with missing events, and a check needs complete streams.", [worst]
+        begin = "Do not use it yet: " if any(EVENTS in _against(f) for f in wrong) else UNKNOWN
+        return f"{begin}this looks like the table with missing events, and a check needs complete streams.", [worst]
     for worst in (wrong or of_model)[:1]:
         if e.resting_on(worst) < FEW_STREAMS:
             few = f"on {e.resting_on(worst)} streams, which are few to judge by"
@@ -101,7 +102,10 @@ def _use_some(e: Evidence, wrong: list[Finding]) -> tuple[str, list[Finding]] | 
         first = named[0]
         chance = "" if first.alarm else ", which may be chance"
         return f"Do not use it{'' if first.alarm else ' yet'}: {in_words(first)}{chance}.", [first]
-    return f"Use {_listed(good)}; {'; '.join(_do_not(f) for f in named)}.", named
+    of_model = e.alarms(goodness.PART)[:1]
+    alone = " for streams like these alone" if of_model else ""
+    but = [_do_not(f) for f in named] + [in_words(f) for f in of_model]
+    return f"Use {_listed(good)}{alone}; {'; '.join(but)}.", [*named, *of_model]
 
 
 def _use_it(e: Evidence) -> tuple[str, list[Finding]]:
@@ -111,6 +115,8 @@ def _use_it(e: Evidence) -> tuple[str, list[Finding]]:
     found = f"{_listed(held)} held on {e.tried} like these{limit}"
     unjudged = [word for use, word in _HELD.items() if not is_judged(e, use)]
     found += f"; too few events were imputed to judge {_listed(unjudged)}" if unjudged else ""
+    if not unjudged and not is_judged(e, EVENTS):
+        found += "; imputed events are not surely nearer to the truth than none"
     if of_model:
         return f"Use it for streams like these alone: {found}, but {in_words(of_model[0])}.", of_model
     return f"{USE}{found}.", []

@@ -417,12 +417,16 @@ class Posterior:
         for text in complaints(self):
             warnings.warn(text, DataNotice, stacklevel=3)
 
+    @property
+    def counting(self) -> Guesses:
+        """The ensemble that counts the events of whole streams: the full one where the model knows when these end."""
+        return self.full if "ends" in self.about else self.chosen
+
     def _weighted_counts(
         self, type: str | int | None, start: Moment | None, end: Moment | None
     ) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
         """Events of a type in [start, end] in each guess of the ensemble that counts, and its weights, [N, M] each."""
-        whole = start is None and end is None and "ends" in self.about
-        guesses = self.full if whole else self.chosen
+        guesses = self.counting if start is None and end is None else self.chosen
         return self._counts(guesses, type, start, end), guesses.weights
 
     def _counts(

@@ -32,7 +32,8 @@ if TYPE_CHECKING:
     from retrodict.smc.posterior import Posterior
 
 CELLS, DRAWS = 160, 20  # of a stream's belief, and guesses shown as ticks
-_RESTRICTS = ("Do not", "Use the ", "Use probabilities", "Use expected")  # beginnings of a verdict against some use
+# Beginnings of a verdict against some use.
+_RESTRICTS = ("Do not", "In doubt", "Use the ", "Use probabilities", "Use expected")
 _STEPS = (0.25, 0.5, 1.0, 2.0, 4.0)  # of the slider, times the usual cost
 _DOUBTS = {
     "impossible": (
@@ -246,7 +247,7 @@ def _families(guesses: Guesses, i: int, segments: int) -> NDArray[np.float64]:
 
 def _expected(posterior: Posterior) -> NDArray[np.float64]:
     """Expected missing events by type, [N, K]; none where particles mean nothing."""
-    guesses, M, K = posterior.chosen, posterior.num_particles, posterior.observed.num_types
+    guesses, M, K = posterior.counting, posterior.num_particles, posterior.observed.num_types
     result = np.zeros((len(posterior), K))
     for i in np.flatnonzero(posterior.is_possible):
         own = guesses.offsets[i * M : (i + 1) * M + 1]
@@ -258,7 +259,7 @@ def _expected(posterior: Posterior) -> NDArray[np.float64]:
 def _intervals(posterior: Posterior) -> NDArray[np.int64]:
     """From how many to how many events are missing in all streams, by type and, last, of all types, [K + 1, 2]."""
     some = np.flatnonzero(posterior.is_possible)
-    totals = totals_by_type(posterior.chosen, some, posterior.observed.num_types)
+    totals = totals_by_type(posterior.counting, some, posterior.observed.num_types)
     return np.array([(total.low, total.high) for total in totals])
 
 

@@ -1,7 +1,8 @@
 """How many events are missing, give or take: intervals for the count of one stream, and for a total over streams.
 
 Given the model, streams are independent, so that the variance of a total is the sum of the streams' variances.
-What may be wrong with the model itself, or with what is said to go missing, is in none of these intervals.
+What may be wrong with the model itself, or with what is said to go missing, is in none of these intervals. The lagged
+ensemble draws stretches of a stream apart, and does not know what their counts have in common.
 """
 
 from __future__ import annotations

@@ -39,8 +39,8 @@ def other_order(column: pa.Array, dates: str) -> str | None:
     instead = next(name for name in FIRST if name != dates)
     return (
         f"every date could be read both ways: with {names[dates]} they span {read:,} days, as here "
-        f"({texts[at].as_py()!r} is {_words(day)}), with {names[instead]} only {other:,}. If that is right, pass "
-        f"dates='{instead}'"
+        f"({texts[at].as_py()!r} is {_words(day)}), with {names[instead]} only {other:,}. "
+        f"If the {other:,} days are right, pass dates='{instead}'"
     )
 
 
